@@ -1,0 +1,1 @@
+"""Archie: heads-up triple-draw poker, split high/low with a qualifier in both directions, as an environment."""

@@ -1,0 +1,111 @@
+"""Loops over many games: the whole of a step without returning to Python."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archie_env._core.encode import encode, write_mask
+from archie_env._core.play import allowed, deal_hand, menu, open_game, step
+from archie_env._core.rng import GOLDEN, below, mix
+from archie_env._jit import kernel
+
+
+@kernel
+def open_games(games, books, seed, first):
+    """Open game i as game ``first + i`` of the seed."""
+    book = books[0]
+    for i in range(len(games)):
+        open_game(games[i], book, seed, first + i)
+
+
+@kernel
+def look(games, books, to_act, menus, observations, masks, pot_scale, owed_scale):
+    """Write what each player to act sees and may do."""
+    book = books[0]
+    for i in range(len(games)):
+        game = games[i]
+        to_act[i] = game["turn"] ^ game["dealer"]
+        menus[i] = menu(game, book)
+        encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
+        write_mask(game, book, masks[i])
+
+
+@kernel
+def first_illegal(books, menus, actions):
+    """The first game whose action is not on its menu, or -1; checked before anything is played."""
+    book = books[0]
+    for i in range(len(actions)):
+        a = actions[i]
+        if not (0 <= a < book["actions"] and book["legal"][menus[i], a]):
+            return i
+    return -1
+
+
+@kernel
+def step_games(games, books, actions, rewards, done, to_act, menus, observations, masks, pot_scale, owed_scale):
+    """Play one checked action in every game; a finished hand pays by seat and the next one is dealt."""
+    book = books[0]
+    for i in range(len(games)):
+        game = games[i]
+        step(game, book, actions[i])
+        rewards[i, game["dealer"]] = game["net"]
+        rewards[i, 1 - game["dealer"]] = -game["net"]
+        done[i] = game["over"]
+        if game["over"]:
+            deal_hand(game, book, game["hand_number"] + 1)
+        to_act[i] = game["turn"] ^ game["dealer"]
+        menus[i] = menu(game, book)
+        encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
+        write_mask(game, book, masks[i])
+
+
+@kernel
+def random_legal(books, menus, streams, actions):
+    """A uniformly random legal action for every game, each game from its own stream."""
+    book = books[0]
+    for i in range(len(menus)):
+        streams[i] += GOLDEN
+        m = menus[i]
+        actions[i] = book["legal_list"][m, below(mix(streams[i]), book["legal_count"][m])]
+
+
+@kernel
+def deal_hands(games, books, seed, indices, dealers):
+    """Deal the first hand of game ``indices[i]`` of the seed, with the given seat as dealer."""
+    book = books[0]
+    for i in range(len(games)):
+        open_game(games[i], book, seed, indices[i])
+        games[i]["first_dealer"] = games[i]["dealer"] = dealers[i]
+
+
+@kernel
+def gather(games, books, seat, index, observations, masks, pot_scale, owed_scale):
+    """List the games that wait for ``seat``, with what it sees and may do; returns how many."""
+    book = books[0]
+    n = 0
+    for i in range(len(games)):
+        game = games[i]
+        if not game["over"] and (game["turn"] ^ game["dealer"]) == seat:
+            index[n] = i
+            encode(game, book, game["turn"], observations[n], pot_scale, owed_scale)
+            write_mask(game, book, masks[n])
+            n += 1
+    return n
+
+
+@kernel
+def first_illegal_at(games, books, index, actions):
+    """The first k whose action is not legal in game ``index[k]``, or -1."""
+    book = books[0]
+    for k in range(len(index)):
+        if not allowed(games[index[k]], book, actions[k]):
+            return k
+    return -1
+
+
+@kernel
+def play_at(games, books, index, actions):
+    """Play checked actions, ``actions[k]`` in game ``index[k]``; finished hands stay as they are."""
+    book = books[0]
+    for k in range(len(index)):
+        step(games[index[k]], book, actions[k])

@@ -1,0 +1,73 @@
+"""Who wins what: hand values from the tables, and the pot divided (R3, R4)."""
+
+from __future__ import annotations
+
+from archie_env._core.state import BIG_BLIND, DEALER
+from archie_env._core.tables import CHOOSE
+from archie_env._jit import kernel
+
+
+@kernel
+def high_value(book, hand):
+    """The high value of an ascending hand of five places, better higher."""
+    n = 0
+    for i in range(5):
+        n += CHOOSE[i, hand[i] >> 2]
+    mixed = ((hand[0] ^ hand[1]) | (hand[0] ^ hand[2]) | (hand[0] ^ hand[3]) | (hand[0] ^ hand[4])) & 3
+    return book["high"][0 if mixed else 1, n]
+
+
+@kernel
+def low_value(book, hand):
+    """The low value of an ascending hand of five places, better higher; 0 does not qualify."""
+    n = 0
+    for i in range(5):
+        n += CHOOSE[i, hand[i] >> 2]
+    return book["low"][n]
+
+
+@kernel
+def share(part, mine, other, first):
+    """Chips of ``part`` due to the hand valued ``mine``; of a tie's odd chip only when ``first`` after the dealer (R4.4)."""
+    if mine > other:
+        return part
+    if mine < other:
+        return 0
+    return part // 2 + (part & 1 if first else 0)
+
+
+@kernel
+def award(book, paid, high, other_high, low, other_low, first):
+    """Chips out of the pot for one hand of two that paid ``paid`` each."""
+    any_high = high >= book["high_qualifier"] or other_high >= book["high_qualifier"]
+    any_low = low > 0 or other_low > 0
+    if any_high and any_low:
+        if high == other_high and low == other_low:
+            return paid  # two odd chips, one each
+        # Both paid the same, so the pot is even and its halves are equal (T5)
+        return share(paid, high, other_high, first) + share(paid, low, other_low, first)
+    if any_low:
+        return share(2 * paid, low, other_low, first)
+    if any_high or not book["equal_split"]:
+        return share(2 * paid, high, other_high, first)
+    return paid
+
+
+@kernel
+def showdown(game, book):
+    """Net chips of the dealer when both hands are shown."""
+    r = book["draws"]
+    mine, other = game["hand"][DEALER, r], game["hand"][BIG_BLIND, r]
+    paid = game["paid"][DEALER]
+    return (
+        award(
+            book,
+            paid,
+            high_value(book, mine),
+            high_value(book, other),
+            low_value(book, mine),
+            low_value(book, other),
+            False,
+        )
+        - paid
+    )

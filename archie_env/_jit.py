@@ -1,0 +1,94 @@
+"""The one door to Numba: ``kernel`` compiles a function and keeps its machine code on disk.
+
+Numba's own cache looks only at the file that defines a function, so a kernel that *calls* an edited kernel of another file
+would run stale code (numba issue 1833).  Here the cache folder is named after a digest of every source file a kernel could
+call; an edit anywhere starts a fresh folder.  Where no folder is writable, kernels compile anew in each process.
+
+``NUMBA_DISABLE_JIT=1`` runs every kernel as ordinary Python; ``NUMBA_CACHE_DIR`` moves the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import config
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+JIT_DISABLED = bool(config.DISABLE_JIT)
+"""True when kernels run as ordinary Python (``NUMBA_DISABLE_JIT=1``)."""
+
+_KEPT_CACHES = 8  # older digests are removed, so that an edited checkout does not fill the disk
+_HERE = Path(__file__).resolve().parent
+
+
+def _cache_root() -> Path:
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR)
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or str(Path.home() / ".cache")
+    return Path(base) / "archie_env"
+
+
+@functools.cache
+def _digest(roots: tuple[Path, ...]) -> str:
+    """A name for the sources under ``roots`` and for what else decides the machine code."""
+    seen = hashlib.sha256(f"{numba.__version__} {np.__version__} {config.BOUNDSCHECK}".encode())
+    for root in roots:
+        for source in sorted(root.rglob("*.py")):
+            seen.update(str(source.relative_to(root)).encode())
+            seen.update(source.read_bytes())
+    return seen.hexdigest()[:16]
+
+
+@functools.cache
+def _cache_folder(roots: tuple[Path, ...]) -> str | None:
+    """A writable folder for these sources, or None."""
+    root = _cache_root()
+    folder = root / _digest(roots)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        os.utime(folder)
+        caches = sorted((p for p in root.iterdir() if len(p.name) == 16), key=lambda p: p.stat().st_mtime)
+        for old in caches[:-_KEPT_CACHES]:
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        return None
+    return str(folder)
+
+
+def _source_roots(function: Callable[..., Any]) -> tuple[Path, ...]:
+    """The folders a kernel of this function could call into."""
+    core = _HERE / "_core"
+    if Path(function.__code__.co_filename).resolve().is_relative_to(_HERE):
+        return (core,)  # a kernel's own file is checked by Numba itself
+    return (core, *(p for name in ("agents", "training", "evaluation") if (p := _HERE.parent / name).is_dir()))
+
+
+def kernel(function: _F) -> _F:
+    """Compile ``function`` on its first call, releasing the GIL while it runs; C rules for division, no bounds checks."""
+    if JIT_DISABLED:
+
+        @functools.wraps(function)
+        def plain(*arguments: Any) -> Any:
+            with np.errstate(over="ignore"):  # unsigned 64-bit arithmetic wraps by design
+                return function(*arguments)
+
+        return cast(_F, plain)
+    folder = _cache_folder(_source_roots(function))
+    users_choice, config.CACHE_DIR = config.CACHE_DIR, folder or ""
+    try:
+        compiled = numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = users_choice
+    return cast(_F, compiled)

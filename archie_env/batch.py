@@ -1,0 +1,193 @@
+"""Many games at once, as arrays.
+
+`Batch` is the fast door: n games for both seats, dealt on without end.  `Hands` plays n single hands to their end, whoever is
+to act, and is what matches between policies are made of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from archie_env._core import batch as loops
+from archie_env._core.state import GAME
+from archie_env.actions import describe_legal
+from archie_env.errors import IllegalActionError
+from archie_env.observation import highest, rulebook, width
+from archie_env.rules import Replacements, Rules, as_rules
+
+
+def seed_word(seed: int | None) -> np.uint64:
+    """64 bits from any non-negative seed, or fresh ones from the system for None."""
+    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+
+
+def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Factors of the pot and owed entries in that dtype: 1 as int8, so that the largest becomes 1.0 as float32."""
+    one = dtype.type(1)
+    if np.issubdtype(dtype, np.integer):
+        return one, one
+    top = highest(rules)
+    return one / dtype.type(top[-1]), one / dtype.type(top[-2])
+
+
+def _whole(actions: ArrayLike, n: int) -> NDArray[np.int64]:
+    array = np.asarray(actions)
+    if array.shape != (n,) or not np.issubdtype(array.dtype, np.integer):
+        raise IllegalActionError(f"actions of shape {array.shape} and dtype {array.dtype}: expected ({n},) integers")
+    return array.astype(np.int64, copy=False)
+
+
+class Batch:
+    """``n`` games in preallocated arrays; every array is overwritten by the next step.
+
+    A game's cards are a function of (seed, game index, hand number) alone.  Finished hands pay and the next is dealt, with
+    positions swapped.
+
+    Args:
+        n: games.
+        rules: a preset's name or a `Rules` value.
+        seed: any non-negative int, or None for a fresh one.
+        replacements: ``shared`` deals from one deck in order; ``per_seat`` fixes each position's replacement cards from the
+            start, so that one player's discards never shift the other's cards.
+        dtype: ``int8``, or ``float32`` scaled to [0, 1].
+        first: index of the first game, so that batches can be parts of a larger one.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        rules: Rules | str = "archie",
+        seed: int | None = None,
+        replacements: Replacements = "shared",
+        dtype: str = "int8",
+        first: int = 0,
+    ) -> None:
+        if n < 1:
+            raise ValueError(f"n {n}: expected at least 1 game")
+        if dtype not in ("int8", "float32"):
+            raise ValueError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
+        self.rules = as_rules(rules)
+        self.games: NDArray[Any] = np.zeros(n, GAME)
+        """``(n,)`` records of the games, for those who know what they do."""
+        self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
+        """``(n, d)``: what the player to act has seen."""
+        self.masks = np.zeros((n, self.rules.actions), np.int8)
+        """``(n, a)``: 1 = legal."""
+        self.to_act = np.zeros(n, np.int8)
+        """``(n,)``: seat to act, 0 = player_0."""
+        self.rewards = np.zeros((n, 2), np.int16)
+        """``(n, 2)``: net chips by seat of the hand that ended in the last step, else 0."""
+        self.done = np.zeros(n, np.bool_)
+        """``(n,)``: whether a hand ended in the last step."""
+        self._books = rulebook(self.rules, replacements)
+        self._scales = chip_scales(self.rules, self.observations.dtype)
+        self._menus = np.zeros(n, np.int8)
+        self._actions = np.zeros(n, np.int64)
+        word = seed_word(seed)
+        loops.open_games(self.games, self._books, word, first)
+        with np.errstate(over="ignore"):
+            self._streams = np.arange(first, first + n, dtype=np.uint64) * np.uint64(0xA0761D6478BD642F) ^ word
+        self._look()
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    def _look(self) -> None:
+        loops.look(
+            self.games, self._books, self.to_act, self._menus, self.observations, self.masks, *self._scales
+        )  # fmt: skip
+
+    def sample_actions(self) -> NDArray[np.int64]:
+        """``(n,)``: a uniformly random legal action in every game; the array is reused."""
+        loops.random_legal(self._books, self._menus, self._streams, self._actions)
+        return self._actions
+
+    def step(self, actions: ArrayLike) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+        """Play one action in every game.
+
+        Args:
+            actions: ``(n,)`` integers.
+
+        Returns:
+            `rewards` and `done`.
+
+        Raises:
+            IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
+        """
+        checked = _whole(actions, len(self.games))
+        bad = loops.first_illegal(self._books, self._menus, checked)
+        if bad >= 0:
+            raise IllegalActionError(
+                f"game {bad}: action {checked[bad]} is not legal; legal: {describe_legal(self.masks[bad])}. Nothing was played"
+            )
+        loops.step_games(
+            self.games, self._books, checked, self.rewards, self.done, self.to_act, self._menus,
+            self.observations, self.masks, *self._scales,
+        )  # fmt: skip
+        return self.rewards, self.done
+
+
+class Hands:
+    """``n`` single hands, played to their end.
+
+    Args:
+        indices: ``(n,)`` game index of each hand: the same index under the same seed is the same deal.
+        dealers: ``(n,)`` seat that deals.
+        rules, seed, replacements: as in `Batch`; replacements are per seat by default, as duplicate matches need them.
+    """
+
+    def __init__(
+        self,
+        indices: ArrayLike,
+        dealers: ArrayLike,
+        rules: Rules | str = "archie",
+        seed: int | None = None,
+        replacements: Replacements = "per_seat",
+    ) -> None:
+        self.rules = as_rules(rules)
+        self._books = rulebook(self.rules, replacements)
+        index = np.asarray(indices, np.int64)
+        self.games: NDArray[Any] = np.zeros(len(index), GAME)
+        loops.deal_hands(self.games, self._books, seed_word(seed), index, np.asarray(dealers, np.int8))
+        self._index = np.zeros(len(index), np.int64)
+        self._observations = np.zeros((len(index), width(self.rules)), np.int8)
+        self._masks = np.zeros((len(index), self.rules.actions), np.int8)
+
+    def __len__(self) -> int:
+        return len(self.games)
+
+    def waiting(self, seat: int) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]]:
+        """The hands in which ``seat`` is to act: their places, observations ``(k, d)`` and masks ``(k, a)``.
+
+        The arrays are views that the next call overwrites.
+        """
+        one = np.int8(1)
+        k = loops.gather(self.games, self._books, seat, self._index, self._observations, self._masks, one, one)
+        return self._index[:k], self._observations[:k], self._masks[:k]
+
+    def play(self, places: NDArray[np.int64], actions: ArrayLike) -> None:
+        """Play ``actions[k]`` in hand ``places[k]``; raises `IllegalActionError` before anything is played."""
+        checked = _whole(actions, len(places))
+        bad = loops.first_illegal_at(self.games, self._books, places, checked)
+        if bad >= 0:
+            raise IllegalActionError(f"hand {places[bad]}: action {checked[bad]} is not legal. Nothing was played")
+        loops.play_at(self.games, self._books, places, checked)
+
+    @property
+    def over(self) -> bool:
+        """Whether every hand has ended."""
+        return bool(self.games["over"].all())
+
+    @property
+    def net(self) -> NDArray[np.int64]:
+        """``(n, 2)``: net chips by seat; 0 while a hand goes on."""
+        net, dealer = self.games["net"].astype(np.int64), self.games["dealer"]
+        return np.where(dealer[:, None] == np.arange(2), net[:, None], -net[:, None])
+
+    @property
+    def folded(self) -> NDArray[np.bool_]:
+        """``(n,)``: hands that ended by a fold."""
+        return self.games["folded"] != 0

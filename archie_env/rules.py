@@ -1,0 +1,226 @@
+"""The rules of a game as one frozen, validated value, and the presets by name.
+
+>>> Rules.preset("pagat").high_qualifier
+'9'
+>>> Rules(high_qualifier="1")
+Traceback (most recent call last):
+    ...
+archie_env.errors.RulesError: high_qualifier '1': expected one of the ranks in play 23456789TJQKA, or None
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from archie_env._core.state import DISCARD, MAX_CAP, MAX_DRAWS, MAX_HAND
+from archie_env.cards import RANKS, SUITS
+from archie_env.errors import RulesError
+
+NoQualifier = Literal["best_high", "equal_split"]
+DrawOrder = Literal["simultaneous", "sequential"]
+Replacements = Literal["shared", "per_seat"]
+
+MAX_STAKE: Final = 1000
+"""Most chips of a blind or bet: whole pots must fit 16 bits."""
+
+
+class Stakes(NamedTuple):
+    """Chips of the blinds and of a bet or raise in each betting round."""
+
+    blinds: tuple[int, int]
+    """Small blind (the dealer's) and big blind, in chips."""
+    bets: tuple[int, ...]
+    """One bet size in chips for each betting round."""
+
+
+def _whole(field: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise RulesError(f"{field} {value!r}: expected a whole number {low} to {high}")
+    return value
+
+
+def _subset(field: str, value: Any, alphabet: str) -> str:
+    """A non-empty set of letters, brought into the alphabet's order."""
+    letters = isinstance(value, str) and value and set(value) <= set(alphabet) and len(set(value)) == len(value)
+    if not letters:
+        raise RulesError(f"{field} {value!r}: expected different letters out of {alphabet}")
+    return "".join(c for c in alphabet if c in value)
+
+
+def _stakes(value: Any, rounds: int) -> Stakes:
+    expected = f"expected ((small blind, big blind), ({rounds} bets, one for each betting round))"
+    try:
+        blinds, bets = value["blinds"], value["bets"]
+    except (TypeError, KeyError, IndexError):
+        try:
+            blinds, bets = value
+        except (TypeError, ValueError):
+            raise RulesError(f"stakes {value!r}: {expected}") from None
+    try:
+        blinds, bets = tuple(blinds), tuple(bets)
+    except TypeError:
+        raise RulesError(f"stakes {value!r}: {expected}") from None
+    if len(blinds) != 2 or len(bets) != rounds:
+        raise RulesError(f"stakes {(blinds, bets)!r}: {expected}")
+    big = _whole("stakes.blinds[1] (big blind)", blinds[1], 1, MAX_STAKE)
+    small = _whole("stakes.blinds[0] (small blind)", blinds[0], 0, big)
+    return Stakes((small, big), tuple(_whole(f"stakes.bets[{i}]", b, 1, MAX_STAKE) for i, b in enumerate(bets)))
+
+
+def _choice(field: str, value: Any, kind: Any) -> Any:
+    if value not in get_args(kind):
+        raise RulesError(f"{field} {value!r}: expected one of {', '.join(map(repr, get_args(kind)))}")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is played.  The defaults are Archie as BARGE plays it heads-up, with simultaneous draws.
+
+    Raises `RulesError` naming the field, the value and what is allowed.
+    """
+
+    stakes: Stakes = Stakes((1, 2), (2, 2, 4, 4))
+    """Blinds and the bet of each round, in chips."""
+    raise_cap: int = 4
+    """Most wagers a round, 1 to 6: one bet and ``raise_cap - 1`` raises; in round 1 the big blind is the bet."""
+    high_qualifier: str | None = "6"
+    """Rank of the lowest pair that qualifies for high; None: no hand ever qualifies for high."""
+    low_qualifier: str | None = "8"
+    """Highest rank allowed in a low (ace is low); None: no hand ever qualifies for low."""
+    no_qualifier: NoQualifier = "best_high"
+    """When nobody qualifies either way: the best ordinary high takes the pot, or both take half."""
+    draw_order: DrawOrder = "simultaneous"
+    """``sequential``: the dealer knows the big blind's draw count before discarding."""
+    draws: int = 3
+    """Drawing rounds, 0 to 3; there is one betting round more."""
+    max_discard: int = 5
+    """Most cards a player may replace in one draw, 0 to ``hand_size``."""
+    ranks: str = RANKS
+    """Ranks in the deck; any order is taken and brought into ascending order."""
+    suits: str = SUITS
+    """Suits in the deck."""
+    hand_size: int = 5
+    """Cards in a hand, 1 to 5.  Straights and flushes count in five-card hands only."""
+    flushes: bool = True
+    """Whether flushes (and so straight flushes) count."""
+
+    def __post_init__(self) -> None:
+        put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731  (the class is frozen)
+        _whole("draws", self.draws, 0, MAX_DRAWS)
+        put("stakes", _stakes(self.stakes, self.draws + 1))
+        _whole("raise_cap", self.raise_cap, 1, MAX_CAP)
+        _whole("hand_size", self.hand_size, 1, MAX_HAND)
+        _whole("max_discard", self.max_discard, 0, self.hand_size)
+        put("ranks", _subset("ranks", self.ranks, RANKS))
+        put("suits", _subset("suits", self.suits, SUITS))
+        for field in ("high_qualifier", "low_qualifier"):
+            rank = getattr(self, field)
+            if rank is not None and (not isinstance(rank, str) or len(rank) != 1 or rank not in self.ranks):
+                raise RulesError(f"{field} {rank!r}: expected one of the ranks in play {self.ranks}, or None")
+        _choice("no_qualifier", self.no_qualifier, NoQualifier)
+        _choice("draw_order", self.draw_order, DrawOrder)
+        if not isinstance(self.flushes, bool):
+            raise RulesError(f"flushes {self.flushes!r}: expected True or False")
+        need = 2 * self.hand_size + 2 * self.draws * self.max_discard
+        if self.deck_size < need:
+            raise RulesError(
+                f"ranks and suits give {self.deck_size} cards: expected at least {need} (two hands of {self.hand_size} "
+                f"and {self.draws} draws of up to {self.max_discard} each), as nothing is ever reshuffled"
+            )
+
+    @property
+    def deck(self) -> tuple[int, ...]:
+        """The cards in play, ascending."""
+        return tuple(4 * RANKS.index(r) + SUITS.index(s) for r in self.ranks for s in self.suits)
+
+    @property
+    def deck_size(self) -> int:
+        """How many cards are in play."""
+        return len(self.ranks) * len(self.suits)
+
+    @property
+    def rounds(self) -> int:
+        """Betting rounds."""
+        return self.draws + 1
+
+    @property
+    def actions(self) -> int:
+        """Size of the action space: fold, check/call, bet/raise and every subset of the hand."""
+        return DISCARD + 2**self.hand_size
+
+    @property
+    def reserve(self) -> int:
+        """Most chips one player can pay in a hand, and so the least to be dealt in with (48 by default)."""
+        big_blind, bets = self.stakes.blinds[1], self.stakes.bets
+        return big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
+
+    @property
+    def name(self) -> str:
+        """The preset's name, or ``custom``."""
+        return next((name for name, rules in PRESETS.items() if rules == self), "custom")
+
+    @property
+    def unit(self) -> int:
+        """The greatest number of chips that divides every stake."""
+        return math.gcd(*self.stakes.blinds, *self.stakes.bets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for TOML or JSON; the inverse of `from_dict`."""
+        plain = asdict(self)
+        plain["stakes"] = {"blinds": list(self.stakes.blinds), "bets": list(self.stakes.bets)}
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Rules:
+        """Rules from plain values; a missing field keeps its default, an unknown one is refused."""
+        known = [f.name for f in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise RulesError(f"unknown rule {key!r}: expected one of {', '.join(known)}")
+        return cls(**values)
+
+    @classmethod
+    def preset(cls, name: str) -> Rules:
+        """The rules of that name: archie, barge, pagat, mini or midi."""
+        if not isinstance(name, str) or name not in PRESETS:
+            raise RulesError(f"rules {name!r}: expected one of {', '.join(PRESETS)}, or a Rules value")
+        return PRESETS[name]
+
+
+_MINI = Rules(
+    stakes=Stakes((1, 2), (2, 4)),
+    high_qualifier="3",
+    low_qualifier="4",
+    draws=1,
+    hand_size=2,
+    max_discard=2,
+    ranks="A23456",
+    suits="cd",
+)
+_MIDI = Rules(
+    stakes=Stakes((1, 2), (2, 4)),
+    high_qualifier="5",
+    low_qualifier="4",
+    draws=1,
+    hand_size=3,
+    max_discard=3,
+    ranks="A2345",
+    suits="cdh",
+)
+PRESETS: Final[Mapping[str, Rules]] = {
+    "archie": Rules(),
+    "barge": Rules(draw_order="sequential"),
+    "pagat": Rules(high_qualifier="9", no_qualifier="equal_split", draw_order="sequential"),
+    "mini": _MINI,
+    "midi": _MIDI,
+}
+"""Rules by name.  They never mix: BARGE's fallback and Pagat's are different games."""
+
+
+def as_rules(value: Rules | str) -> Rules:
+    """A `Rules` value as it is, or a preset by its name."""
+    return value if isinstance(value, Rules) else Rules.preset(value)
