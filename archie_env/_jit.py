@@ -16,13 +16,11 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
 from numba.core import config
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
 """True when kernels run as ordinary Python (``NUMBA_DISABLE_JIT=1``)."""
@@ -75,7 +73,7 @@ def _source_roots(function: Callable[..., Any]) -> tuple[Path, ...]:
     return (core, *(p for name in ("agents", "training", "evaluation") if (p := _HERE.parent / name).is_dir()))
 
 
-def kernel(function: _F) -> _F:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on its first call, releasing the GIL while it runs; C rules for division, no bounds checks."""
     if JIT_DISABLED:
 
@@ -84,11 +82,11 @@ def kernel(function: _F) -> _F:
             with np.errstate(over="ignore"):  # unsigned 64-bit arithmetic wraps by design
                 return function(*arguments)
 
-        return cast(_F, plain)
+        return plain
     folder = _cache_folder(_source_roots(function))
     users_choice, config.CACHE_DIR = config.CACHE_DIR, folder or ""
     try:
         compiled = numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = users_choice
-    return cast(_F, compiled)
+    return cast(Callable[..., Any], compiled)

@@ -52,9 +52,7 @@ def format_action(action: int, hand: Sequence[int] = (), owes: bool = False) -> 
     if action in _BETTING:
         return _BETTING[action][owes]
     if not DISCARD <= action < DISCARD + 2 ** len(hand):
-        raise IllegalActionError(
-            f"action {action}: expected 0 to {DISCARD + 2 ** len(hand) - 1} with {len(hand)} cards"
-        )
+        raise IllegalActionError(f"action {action}: expected 0 to {DISCARD + 2 ** len(hand) - 1} with {len(hand)} cards")
     thrown = discards(action, hand)
     return f"discard {format_cards(thrown, ' ')}" if thrown else "stand pat"
 

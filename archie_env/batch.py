@@ -21,7 +21,7 @@ from archie_env.rules import Replacements, Rules, as_rules
 
 def seed_word(seed: int | None) -> np.uint64:
     """64 bits from any non-negative seed, or fresh ones from the system for None."""
-    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -185,9 +185,11 @@ class Hands:
     def net(self) -> NDArray[np.int64]:
         """``(n, 2)``: net chips by seat; 0 while a hand goes on."""
         net, dealer = self.games["net"].astype(np.int64), self.games["dealer"]
-        return np.where(dealer[:, None] == np.arange(2), net[:, None], -net[:, None])
+        by_seat: NDArray[np.int64] = np.where(dealer[:, None] == np.arange(2), net[:, None], -net[:, None])
+        return by_seat
 
     @property
     def folded(self) -> NDArray[np.bool_]:
         """``(n,)``: hands that ended by a fold."""
-        return self.games["folded"] != 0
+        folded: NDArray[np.bool_] = self.games["folded"] != 0
+        return folded

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS, NO_CARD
+from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS
 from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
 from archie_env.cards import RANKS, SUITS, format_card
 from archie_env.rules import Replacements, Rules, as_rules
@@ -129,11 +129,9 @@ def scaled(rows: NDArray[np.int8], rules: Rules | str) -> NDArray[np.float32]:
 
 def unscaled(rows: NDArray[np.generic], rules: Rules | str) -> NDArray[np.int8]:
     """Rows as int8, whichever of the two forms they came in; an integer row is returned as it is."""
-    if rows.dtype == np.int8:
-        return rows.view(np.int8)
     if np.issubdtype(rows.dtype, np.floating):
-        return np.rint(rows * _highest(as_rules(rules))).astype(np.int8)
-    return rows.astype(np.int8)
+        rows = np.rint(rows.astype(np.float32) * _highest(as_rules(rules)))
+    return rows.astype(np.int8, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +245,3 @@ def lowest_qualifying_high(rules: Rules) -> int:
 def highest_low_rank(rules: Rules) -> int | None:
     """The highest ace-low rank a low may hold, or None when there is no low."""
     return None if rules.low_qualifier is None else ace_low(RANKS.index(rules.low_qualifier))
-
-
-assert NO_CARD == len(RANKS) * len(SUITS)

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env._jit import kernel
+from archie_env._core.sample import sample_rows
 
 Observations = NDArray[np.int8] | NDArray[np.float32]
 Masks = NDArray[np.int8]
@@ -35,28 +35,10 @@ class Policy(Protocol):
         ...
 
 
-@kernel
-def _sample(probabilities, randoms, actions):
-    """Invert the cumulative distribution of each row; rounding can never select an action of probability 0."""
-    for i in range(len(actions)):
-        total = 0.0
-        for a in range(probabilities.shape[1]):
-            total += probabilities[i, a]
-        rest, chosen = randoms[i] * total, -1
-        for a in range(probabilities.shape[1]):
-            p = probabilities[i, a]
-            if p > 0:
-                chosen = a
-                rest -= p
-                if rest < 0:
-                    break
-        actions[i] = chosen
-
-
 def sample(probabilities: Probabilities, rng: np.random.Generator) -> Actions:
     """``(n, a) -> (n,)``: one action for each row of probabilities, by one uniform number each."""
     actions = np.empty(len(probabilities), np.int64)
-    _sample(probabilities, rng.random(len(probabilities)), actions)
+    sample_rows(probabilities, rng.random(len(probabilities)), actions)
     return actions
 
 
@@ -81,4 +63,5 @@ class UniformPolicy(StochasticPolicy):
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`."""
-        return masks / masks.sum(axis=1, keepdims=True, dtype=np.float32)
+        counts: Probabilities = masks.sum(axis=1, keepdims=True, dtype=np.float32)
+        return masks / counts

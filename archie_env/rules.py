@@ -10,7 +10,6 @@ archie_env.errors.RulesError: high_qualifier '1': expected one of the ranks in p
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -34,6 +33,9 @@ class Stakes(NamedTuple):
     """Small blind (the dealer's) and big blind, in chips."""
     bets: tuple[int, ...]
     """One bet size in chips for each betting round."""
+
+
+_GUIDE_STAKES: Final = Stakes((1, 2), (2, 2, 4, 4))
 
 
 def _whole(field: str, value: Any, low: int, high: int) -> int:
@@ -83,7 +85,7 @@ class Rules:
     Raises `RulesError` naming the field, the value and what is allowed.
     """
 
-    stakes: Stakes = Stakes((1, 2), (2, 2, 4, 4))
+    stakes: Stakes = _GUIDE_STAKES
     """Blinds and the bet of each round, in chips."""
     raise_cap: int = 4
     """Most wagers a round, 1 to 6: one bet and ``raise_cap - 1`` raises; in round 1 the big blind is the bet."""
@@ -109,7 +111,9 @@ class Rules:
     """Whether flushes (and so straight flushes) count."""
 
     def __post_init__(self) -> None:
-        put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731  (the class is frozen)
+        def put(field: str, value: Any) -> None:
+            object.__setattr__(self, field, value)  # the class is frozen
+
         _whole("draws", self.draws, 0, MAX_DRAWS)
         put("stakes", _stakes(self.stakes, self.draws + 1))
         _whole("raise_cap", self.raise_cap, 1, MAX_CAP)
@@ -156,17 +160,13 @@ class Rules:
     def reserve(self) -> int:
         """Most chips one player can pay in a hand, and so the least to be dealt in with (48 by default)."""
         big_blind, bets = self.stakes.blinds[1], self.stakes.bets
-        return big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
+        most = big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
+        return most
 
     @property
     def name(self) -> str:
         """The preset's name, or ``custom``."""
         return next((name for name, rules in PRESETS.items() if rules == self), "custom")
-
-    @property
-    def unit(self) -> int:
-        """The greatest number of chips that divides every stake."""
-        return math.gcd(*self.stakes.blinds, *self.stakes.bets)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for TOML or JSON; the inverse of `from_dict`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from archie_env._core.encode import encode, write_mask
 from archie_env._core.play import allowed, deal_hand, menu, open_game, step
 from archie_env._core.rng import GOLDEN, below, mix
