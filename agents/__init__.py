@@ -1,0 +1,10 @@
+"""Who plays: policies by name.
+
+>>> from agents import load, names
+>>> load("call_draw").name
+'call_draw'
+"""
+
+from agents.registry import load, names
+
+__all__ = ["load", "names"]
