@@ -1,0 +1,152 @@
+"""Decisions of the scripted players, whole batches at a time.
+
+Every kernel reads rows of the information state as int8 and the book of the rules, nothing else; hands are ascending and
+padded with ``NO_CARD`` to five places, as in the engine.  ``low_limit`` is the highest ace-low rank a low may hold, -1 when
+there is no low.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archie_env._core.showdown import high_value, low_value
+from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
+from archie_env._core.tables import ACE
+from archie_env._jit import kernel
+
+RANKS = 13
+NO_RANK = -1
+
+
+@kernel
+def read_round(book, row):
+    """The betting round, or the round before the draw."""
+    for phase in range(2 * book["draws"] + 1):
+        if row[book["phase_at"] + phase]:
+            return phase >> 1
+    return book["draws"]
+
+
+@kernel
+def read_hand(book, row, r, hand):
+    """Write the cards held in round r into ``hand``."""
+    at, k = book["held"] + r * book["deck_size"], 0
+    for column in range(book["deck_size"]):
+        if row[at + column]:
+            hand[k] = book["deck"][column]
+            k += 1
+    for i in range(k, MAX_HAND):
+        hand[i] = NO_CARD
+
+
+@kernel
+def count_ranks(hand, counts):
+    """Write into ``counts`` ``(13,)`` how many cards of each rank, deuce first, the hand holds."""
+    for k in range(RANKS):
+        counts[k] = 0
+    for i in range(MAX_HAND):
+        if hand[i] < NO_CARD:
+            counts[hand[i] >> 2] += 1
+
+
+@kernel
+def ace_low_rank(card):
+    """0 for an ace to 12 for a king."""
+    return ((card >> 2) + 1) % RANKS
+
+
+@kernel
+def low_cards(counts, low_limit):
+    """Different ranks that a low may hold."""
+    n = 0
+    for k in range(RANKS):
+        if counts[k] and (k + 1) % RANKS <= low_limit:
+            n += 1
+    return n
+
+
+@kernel
+def spread_of_groups(counts):
+    """``(largest group, second largest, highest rank of the largest)``; a hand without a pair is ``(1, 1, ...)``."""
+    first, second, rank = 0, 0, NO_RANK
+    for k in range(RANKS):
+        if counts[k] >= first:
+            first, second, rank = counts[k], first, k
+        elif counts[k] > second:
+            second = counts[k]
+    return first, second, rank
+
+
+@kernel
+def throw_unpaired(hand, counts):
+    """Discard bits that keep every card of a group."""
+    bits = 0
+    for i in range(MAX_HAND):
+        if hand[i] < NO_CARD and counts[hand[i] >> 2] < 2:
+            bits |= 1 << i
+    return bits
+
+
+@kernel
+def throw_not_low(hand, low_limit):
+    """Discard bits that keep the first card of each rank a low may hold."""
+    bits = 0
+    for i in range(MAX_HAND):
+        if hand[i] < NO_CARD:
+            again = i > 0 and hand[i] >> 2 == hand[i - 1] >> 2
+            if again or ace_low_rank(hand[i]) > low_limit:
+                bits |= 1 << i
+    return bits
+
+
+@kernel
+def within_limit(bits, hand, max_discard):
+    """Discard bits with the lowest cards kept after all where more than ``max_discard`` would go."""
+    count = 0
+    for i in range(MAX_HAND):
+        count += bits >> i & 1
+    while count > max_discard:
+        best = -1
+        for i in range(MAX_HAND):
+            if bits >> i & 1 and (best < 0 or ace_low_rank(hand[i]) < ace_low_rank(hand[best])):
+                best = i
+        bits &= ~(1 << best)
+        count -= 1
+    return bits
+
+
+@kernel
+def sensible_discard(book, low_limit, hand, counts):
+    """The draw of the simple players: keep what is made, else four low cards, a qualifying pair, the low cards."""
+    n = book["hand_size"]
+    high = high_value(book, hand)
+    first, second, _ = spread_of_groups(counts)
+    if low_value(book, hand) > 0 or (n == MAX_HAND and first == 1 and high >= book["high_qualifier"]):
+        return 0  # a low; a straight or a flush, the only qualifying highs without a pair
+    if first + second == MAX_HAND and second > 1:
+        return 0  # a full house
+    if first > 2 or second > 1:
+        return throw_unpaired(hand, counts)
+    lows = low_cards(counts, low_limit)
+    if first > 1 and (lows < n - 2 or (high >= book["high_qualifier"] and lows < n - 1)):
+        return throw_unpaired(hand, counts)
+    return throw_not_low(hand, low_limit)
+
+
+@kernel
+def scripted_actions(books, low_limit, rows, masks, raises, draws, actions):
+    """Always raise (or always call), and stand pat (or draw sensibly)."""
+    book = books[0]
+    hand, counts = np.zeros(MAX_HAND, np.int64), np.zeros(RANKS, np.int64)
+    for i in range(len(rows)):
+        if masks[i, DISCARD]:
+            bits = 0
+            if draws:
+                read_hand(book, rows[i], read_round(book, rows[i]), hand)
+                count_ranks(hand, counts)
+                bits = within_limit(sensible_discard(book, low_limit, hand, counts), hand, book["max_discard"])
+            actions[i] = DISCARD + bits
+        elif raises and masks[i, RAISE]:
+            actions[i] = RAISE
+        else:
+            actions[i] = CALL

@@ -1,0 +1,68 @@
+"""Names of players, and the players they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agents.scripted import ScriptedPolicy
+from archie_env.errors import ArchieError
+from archie_env.policy import Policy, UniformPolicy
+from archie_env.rules import Rules, as_rules
+
+
+def _uniform(rules: Rules) -> Policy:
+    return UniformPolicy()
+
+
+def _call(rules: Rules) -> Policy:
+    return ScriptedPolicy("call", raises=False, draws=False, rules=rules)
+
+
+def _raise(rules: Rules) -> Policy:
+    return ScriptedPolicy("raise", raises=True, draws=False, rules=rules)
+
+
+def _call_draw(rules: Rules) -> Policy:
+    return ScriptedPolicy("call_draw", raises=False, draws=True, rules=rules)
+
+
+def _raise_draw(rules: Rules) -> Policy:
+    return ScriptedPolicy("raise_draw", raises=True, draws=True, rules=rules)
+
+
+def _ppo(path: str, rules: Rules) -> Policy:
+    from agents.ppo import PPOPolicy  # torch is not needed by the others
+
+    policy: Policy = PPOPolicy.load(path, rules=rules)
+    return policy
+
+
+_NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
+    "uniform": _uniform,
+    "call": _call,
+    "raise": _raise,
+    "call_draw": _call_draw,
+    "raise_draw": _raise_draw,
+}
+_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo}
+
+
+def names() -> tuple[str, ...]:
+    """The names `load` knows; ``ppo:PATH`` stands for every file of that kind."""
+    return *_NAMED, *(f"{kind}:PATH" for kind in _FROM_FILE)
+
+
+def load(name: str, rules: Rules | str = "archie") -> Policy:
+    """The player of that name under these rules.
+
+    Raises:
+        ArchieError: for an unknown name, listing the known ones.
+    """
+    rules = as_rules(rules)
+    kind, colon, path = name.partition(":")
+    if not colon and name in _NAMED:
+        return _NAMED[name](rules)
+    if path and kind in _FROM_FILE:
+        return _FROM_FILE[kind](path, rules)
+    raise ArchieError(f"agent {name!r}: expected one of {', '.join(names())}")
