@@ -1,0 +1,1 @@
+"""How good the players are: duplicate matches and what they prove."""

@@ -1,0 +1,255 @@
+"""Duplicate matches: every deal is played twice, with seats swapped and per-seat replacement cards.
+
+Each position's cards are the same in both hands of a deal, whatever anyone discards, so the luck of the cards cancels and the
+deal pair is the sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archie_env.actions import describe_legal
+from archie_env.batch import Hands
+from archie_env.cards import format_cards
+from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.observation import decode
+from archie_env.policy import Policy
+from archie_env.rules import Rules, as_rules
+from evaluation.stats import Estimate, PairTotals
+
+CHUNK = 1024
+"""Deals played side by side."""
+
+Folds = tuple[tuple[int, int], tuple[int, int]]
+"""Hands folded by (a, b), each as (dealer, big blind)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResult:
+    """What ``a`` won from ``b``."""
+
+    a: str
+    b: str
+    rules: Rules
+    seed: int
+    totals: PairTotals
+    """Of a's chips."""
+    folds: Folds
+    seconds: float = field(compare=False)
+
+    @property
+    def hands(self) -> int:
+        """Hands played, two for each deal."""
+        return 2 * self.totals.deals
+
+    @property
+    def chips(self) -> Estimate:
+        """Chips a won per hand."""
+        return self.totals.per_hand
+
+    @property
+    def mbb_per_chip(self) -> float:
+        """Thousandths of a big blind in a chip."""
+        return 1000 / self.rules.stakes.blinds[1]
+
+    @property
+    def mbb(self) -> Estimate:
+        """Thousandths of a big blind a won per hand."""
+        return self.chips * self.mbb_per_chip
+
+    @property
+    def folded(self) -> tuple[float, float]:
+        """Shares of all hands that a and b folded."""
+        a, b = (sum(by_position) / self.hands for by_position in self.folds)
+        return a, b
+
+    @property
+    def shown_down(self) -> float:
+        """Share of hands that reached showdown."""
+        return 1 - sum(map(sum, self.folds)) / self.hands
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` needs the totals, the figures are for the reader."""
+        low, high = self.mbb.interval
+        return {
+            "a": self.a,
+            "b": self.b,
+            "rules": self.rules.to_dict(),
+            "seed": self.seed,
+            "totals": asdict(self.totals),
+            "folds": [list(by_position) for by_position in self.folds],
+            "seconds": self.seconds,
+            "figures": {
+                "hands": self.hands,
+                "chips_per_hand": self.chips.mean,
+                "mbb_per_hand": self.mbb.mean,
+                "mbb_standard_error": self.mbb.standard_error,
+                "mbb_interval_95": [low, high],
+                "shown_down": self.shown_down,
+                "variance_reduction": self.totals.variance_reduction,
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
+        """The inverse of `to_dict`."""
+        (ad, ab), (bd, bb) = values["folds"]
+        return cls(
+            values["a"],
+            values["b"],
+            Rules.from_dict(values["rules"]),
+            values["seed"],
+            PairTotals.from_dict(values["totals"]),
+            ((ad, ab), (bd, bb)),
+            values["seconds"],
+        )
+
+
+def _position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules) -> str:
+    seen = decode(row, rules)
+    phase = f"{'draw' if seen.phase & 1 else 'round'} {seen.phase // 2 + 1}"
+    seat = "dealer" if seen.dealer else "big blind"
+    return (
+        f"{seat}, {phase}, holding {format_cards(seen.hand, ' ')}, pot {seen.pot}, {seen.owed} to call; "
+        f"legal: {describe_legal(mask)}"
+    )
+
+
+def _blame(
+    player: Policy,
+    deals: NDArray[np.int64],
+    actions: NDArray[Any],
+    rows: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    rules: Rules,
+) -> str:
+    """What a player did wrong, and in which position."""
+    if actions.shape != deals.shape or not np.issubdtype(actions.dtype, np.integer):
+        return f"{player.name}: actions of shape {actions.shape} and dtype {actions.dtype}: expected {deals.shape} integers"
+    inside = (actions >= 0) & (actions < masks.shape[1])
+    legal = inside & (masks[np.arange(len(deals)), np.where(inside, actions, 0)] != 0)
+    k = int(np.flatnonzero(~legal)[0])
+    where = _position_text(rows[k], masks[k], rules)
+    return f"{player.name}: action {actions[k]} is not legal in deal {deals[k]} as {where}"
+
+
+def _play_out(hands: Hands, first: int, players: Sequence[Policy], rngs: Sequence[np.random.Generator]) -> None:
+    """Play every hand to its end; ``players[seat]`` decides all hands in which that seat is to act at once."""
+    seat, idle = 0, 0
+    while idle < 2:
+        places, rows, masks = hands.waiting(seat)
+        idle = 0 if len(places) else idle + 1
+        if len(places):
+            actions = np.asarray(players[seat].act(rows, masks, rngs[seat]))
+            try:
+                hands.play(places, actions)
+            except IllegalActionError:
+                raise IllegalActionError(
+                    _blame(players[seat], first + places // 2, actions, rows, masks, hands.rules)
+                ) from None
+        seat = 1 - seat
+
+
+def _play_chunk(
+    players: Sequence[Policy], first: int, deals: int, rules: Rules, seed: int
+) -> tuple[PairTotals, NDArray[np.int64]]:
+    """Deals ``first`` .. ``first + deals - 1``, each with seat 0 and then seat 1 as dealer."""
+    indices = np.repeat(np.arange(first, first + deals), 2)
+    hands = Hands(indices, np.tile([0, 1], deals), rules, seed)
+    _play_out(hands, first, players, [np.random.default_rng([seed, player, first]) for player in (0, 1)])
+    won = hands.net[:, 0].reshape(deals, 2)
+    folded = hands.games["folded"].reshape(deals, 2)  # position + 1; seat 0 is the dealer of each pair's first hand
+    folds = np.array([[np.sum(folded[:, p ^ seat] == p + 1) for p in (0, 1)] for seat in (0, 1)])
+    return PairTotals.of(won[:, 0], won[:, 1]), folds
+
+
+def play_match(
+    a: Policy,
+    b: Policy,
+    deals: int,
+    seed: int = 0,
+    rules: Rules | str = "archie",
+    chunk: int = CHUNK,
+    progress: Callable[[int], None] | None = None,
+) -> MatchResult:
+    """Play ``deals`` deals twice each.
+
+    Args:
+        a: one player.
+        b: the other; the result is what a won from b.
+        deals: deal pairs, at least 2.
+        seed: fixes the cards and, with ``chunk``, the players' random numbers.
+        rules: a preset's name or a `Rules` value.
+        chunk: deals played side by side; players that choose at random play differently under another value.
+        progress: called with the number of deals played since it was last called.
+
+    Raises:
+        IllegalActionError: naming the player and the position; the match ends.
+    """
+    rules = as_rules(rules)
+    if deals < 2:
+        raise ArchieError(f"deals {deals}: expected at least 2, as one pair has no standard error")
+    if chunk < 1:
+        raise ArchieError(f"chunk {chunk}: expected at least 1 deal")
+    if seed < 0:
+        raise ArchieError(f"seed {seed}: expected 0 or more")
+    start = time.perf_counter()
+    totals, folds = PairTotals(0, 0, 0, 0, 0, 0), np.zeros((2, 2), np.int64)
+    for first in range(0, deals, chunk):
+        n = min(chunk, deals - first)
+        more, more_folds = _play_chunk((a, b), first, n, rules, seed)
+        totals, folds = totals + more, folds + more_folds
+        if progress:
+            progress(n)
+    (ad, ab), (bd, bb) = folds.tolist()
+    return MatchResult(a.name, b.name, rules, seed, totals, ((ad, ab), (bd, bb)), time.perf_counter() - start)
+
+
+@dataclass(frozen=True, slots=True)
+class Crosstable:
+    """Every player against every other, on the same deals."""
+
+    names: tuple[str, ...]
+    results: tuple[MatchResult, ...]
+    """Matches of i against j > i, in order: (0, 1), (0, 2), ..., (1, 2), ..."""
+
+    def cell(self, row: int, column: int) -> Estimate | None:
+        """What ``names[row]`` won from ``names[column]``, in mbb per hand; None on the diagonal."""
+        if row == column:
+            return None
+        i, j = min(row, column), max(row, column)
+        n = len(self.names)
+        mbb = self.results[i * n - i * (i + 1) // 2 + j - i - 1].mbb
+        return mbb if row < column else -mbb
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the inverse of `from_dict`."""
+        return {"names": list(self.names), "results": [result.to_dict() for result in self.results]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Crosstable:
+        """The inverse of `to_dict`."""
+        return cls(tuple(values["names"]), tuple(MatchResult.from_dict(result) for result in values["results"]))
+
+
+def crosstable(
+    policies: Sequence[Policy],
+    deals: int,
+    seed: int = 0,
+    rules: Rules | str = "archie",
+    chunk: int = CHUNK,
+    progress: Callable[[int], None] | None = None,
+) -> Crosstable:
+    """Play a match between every two players; the arguments are those of `play_match`."""
+    if len(policies) < 2:
+        raise ArchieError(f"{len(policies)} players: expected at least 2")
+    results = tuple(
+        play_match(a, b, deals, seed, rules, chunk, progress) for i, a in enumerate(policies) for b in policies[i + 1 :]
+    )
+    return Crosstable(tuple(p.name for p in policies), results)
