@@ -11,7 +11,6 @@ import numpy as np
 
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
-from archie_env._core.tables import ACE
 from archie_env._jit import kernel
 
 RANKS = 13

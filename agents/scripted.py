@@ -26,7 +26,8 @@ def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDAr
     d, a = width(rules), rules.actions
     if observations.ndim != 2 or observations.shape[1] != d or masks.shape != (len(observations), a):
         raise ArchieError(
-            f"observations {observations.shape} and masks {masks.shape}: expected (n, {d}) and (n, {a}) under rules {rules.name!r}"
+            f"observations {observations.shape} and masks {masks.shape}: "
+            f"expected (n, {d}) and (n, {a}) under rules {rules.name!r}"
         )
     return np.ascontiguousarray(unscaled(observations, rules))
 
@@ -58,4 +59,5 @@ class ScriptedPolicy:
         """See `archie_env.policy.Policy.probabilities`: 1 for the action it takes."""
         certain = np.zeros(masks.shape, np.float32)
         certain[np.arange(len(masks)), self.act(observations, masks)] = 1
-        return certain * (masks != 0)
+        certain[masks == 0] = 0
+        return certain
