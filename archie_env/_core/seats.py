@@ -1,0 +1,145 @@
+"""Games seen from the learner's chair: play, pay whom it concerns, deal on, and list who waits for which opponent.
+
+A `LEDGER` beside each `GAME` says who the learner is there and keeps its account.  Where ``role`` is BOTH the learner is
+every player of that game, and a hand pays the player whose action ended it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archie_env._core.encode import encode, write_mask
+from archie_env._core.play import deal_hand, step
+from archie_env._core.state import BIG_BLIND, DEALER
+from archie_env._jit import kernel
+
+ALTERNATE, ALWAYS_DEALER, ALWAYS_BIG_BLIND, BOTH = range(4)
+"""Roles: seat player_0, whose position swaps from hand to hand; one position in every hand; every player of the game."""
+
+LEDGER = np.dtype(
+    [
+        ("chips", "i8"),  # net chips the learner has won in all finished hands; 0 where it is both players
+        ("squares", "i8"),  # sum over those hands of the squared net chips
+        ("hands", "i8"),  # finished hands
+        ("walks", "i8"),  # finished hands in which the learner had no decision
+        ("decisions", "i4"),  # of the learner in the hand in progress
+        ("length", "i4"),  # learner decisions in the hand that last paid
+        ("reward", "i2"),  # net chips of the hand that ended in the last step, else 0
+        ("slot", "i2"),  # which opponent sits here
+        ("role", "i1"),
+        ("done", "i1"),  # 1: a hand with a learner decision ended in the last step
+    ],
+    align=True,
+)
+
+
+@kernel
+def learner_position(game, role):
+    """The position the learner holds; where it is both players, the one to act."""
+    if role == ALTERNATE:
+        return game["dealer"]  # player_0 deals when this is 0, and position 0 deals
+    if role == ALWAYS_DEALER:
+        return DEALER
+    if role == ALWAYS_BIG_BLIND:
+        return BIG_BLIND
+    return game["turn"]
+
+
+@kernel
+def open_ledgers(ledgers):
+    """Forget every account; who sits where stays."""
+    for i in range(len(ledgers)):
+        book = ledgers[i]
+        book["chips"] = book["squares"] = book["hands"] = book["walks"] = 0
+        book["decisions"] = book["length"] = book["reward"] = book["done"] = 0
+
+
+@kernel
+def clear_rewards(ledgers):
+    """Nothing has ended yet in this step."""
+    for i in range(len(ledgers)):
+        ledgers[i]["reward"] = ledgers[i]["done"] = 0
+
+
+@kernel
+def play_seats(games, books, ledgers, index, actions, learner, final, final_hidden, pot_scale, owed_scale):
+    """Play checked actions, ``actions[k]`` in game ``index[k]``; a finished hand goes into the ledger and the next is dealt.
+
+    A hand that ends before the learner has decided anything (a *walk*) counts in the ledger alone: there is no step to pay.
+    """
+    book = books[0]
+    for k in range(len(index)):
+        game, ledger = games[index[k]], ledgers[index[k]]
+        me = learner_position(game, ledger["role"])
+        if learner:
+            ledger["decisions"] += 1
+        step(game, book, actions[k])
+        if not game["over"]:
+            continue
+        net = game["net"] if me == DEALER else -game["net"]
+        ledger["hands"] += 1
+        if ledger["role"] != BOTH:
+            ledger["chips"] += net
+            ledger["squares"] += np.int64(net) * np.int64(net)
+        if ledger["decisions"]:
+            ledger["reward"], ledger["done"], ledger["length"] = net, 1, ledger["decisions"]
+            encode(game, book, me, final[index[k]], pot_scale, owed_scale)
+            if final_hidden.shape[1]:
+                reveal(game, book, me, final_hidden[index[k]])
+        else:
+            ledger["walks"] += 1
+        ledger["decisions"] = 0
+        deal_hand(game, book, game["hand_number"] + 1, 0)
+
+
+@kernel
+def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observations, masks):
+    """Of ``candidates``, ascending games, list those in which an opponent is to act and what it sees; returns how many.
+
+    Opponents hold ascending ranges of games, so slot s waits in ``index[bounds[s]:bounds[s + 1]]``.  ``index`` may be the
+    array that ``candidates`` is a view of.
+    """
+    book, one = books[0], np.int8(1)
+    n = slot = 0
+    bounds[0] = 0
+    for k in range(len(candidates)):
+        i = candidates[k]
+        game, ledger = games[i], ledgers[i]
+        if learner_position(game, ledger["role"]) == game["turn"]:
+            continue
+        while slot < ledger["slot"]:
+            slot += 1
+            bounds[slot] = n
+        index[n] = i
+        encode(game, book, game["turn"], observations[n], one, one)
+        write_mask(game, book, masks[n])
+        n += 1
+    while slot + 1 < len(bounds):
+        slot += 1
+        bounds[slot] = n
+    return n
+
+
+@kernel
+def look_at(games, books, index, observations, masks, hidden, pot_scale, owed_scale):
+    """Write what the player to act sees and may do in the listed games; ``hidden`` has no columns unless asked for."""
+    book = books[0]
+    for k in range(len(index)):
+        game = games[index[k]]
+        encode(game, book, game["turn"], observations[index[k]], pot_scale, owed_scale)
+        write_mask(game, book, masks[index[k]])
+        if hidden.shape[1]:
+            reveal(game, book, game["turn"], hidden[index[k]])
+
+
+@kernel
+def reveal(game, book, me, row):
+    """The cards the player across from ``me`` holds now, which no player may see: for a critic while training."""
+    for i in range(book["deck_size"]):
+        row[i] = 0
+    other, r, kept = 1 - me, game["phase"] >> 1, book["hand_size"]
+    if game["phase"] & 1 and game["draws"][other, r]:  # committed: what it threw is gone, the new cards are not dealt yet
+        kept = book["hand_size"] + 1 - game["draws"][other, r]
+        r += 1
+    for k in range(kept):
+        row[book["card_column"][game["hand"][other, r, k]]] = 1
