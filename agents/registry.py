@@ -31,6 +31,12 @@ def _raise_draw(rules: Rules) -> Policy:
     return ScriptedPolicy("raise_draw", raises=True, draws=True, rules=rules)
 
 
+def _human(rules: Rules) -> Policy:
+    from agents.human import HumanPolicy
+
+    return HumanPolicy(rules)
+
+
 def _ppo(path: str, rules: Rules) -> Policy:
     from agents.ppo import PPOPolicy  # torch is not needed by the others
 
@@ -44,6 +50,7 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "raise": _raise,
     "call_draw": _call_draw,
     "raise_draw": _raise_draw,
+    "human": _human,
 }
 _FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo}
 
