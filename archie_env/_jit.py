@@ -73,8 +73,7 @@ def _source_roots(function: Callable[..., Any]) -> tuple[Path, ...]:
     return (core, *(p for name in ("agents", "training", "evaluation") if (p := _HERE.parent / name).is_dir()))
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on its first call, releasing the GIL while it runs; C rules for division, no bounds checks."""
+def _compile(function: Callable[..., Any], python_calls_it: bool) -> Callable[..., Any]:
     if JIT_DISABLED:
 
         @functools.wraps(function)
@@ -86,7 +85,23 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     folder = _cache_folder(_source_roots(function))
     users_choice, config.CACHE_DIR = config.CACHE_DIR, folder or ""
     try:
-        compiled = numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(
+            cache=folder is not None,
+            nogil=True,
+            error_model="numpy",
+            no_cfunc_wrapper=True,
+            no_cpython_wrapper=not python_calls_it,
+        )(function)
     finally:
         config.CACHE_DIR = users_choice
     return cast(Callable[..., Any], compiled)
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile ``function`` on its first call, releasing the GIL while it runs; C rules for division, no bounds checks."""
+    return _compile(function, python_calls_it=True)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Like `kernel`, for what only kernels call: without an entrance from Python it compiles a quarter faster."""
+    return _compile(function, python_calls_it=False)

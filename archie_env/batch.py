@@ -15,8 +15,8 @@ from archie_env._core import batch as loops
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
 from archie_env.errors import IllegalActionError
-from archie_env.observation import highest, rulebook, width
-from archie_env.rules import Replacements, Rules, as_rules
+from archie_env.observation import ReadsRulebook, highest, width
+from archie_env.rules import Replacements, Rules
 
 
 def seed_word(seed: int | None) -> np.uint64:
@@ -40,7 +40,7 @@ def _whole(actions: ArrayLike, n: int) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-class Batch:
+class Batch(ReadsRulebook):
     """``n`` games in preallocated arrays; every array is overwritten by the next step.
 
     A game's cards are a function of (seed, game index, hand number) alone.  Finished hands pay and the next is dealt, with
@@ -69,7 +69,7 @@ class Batch:
             raise ValueError(f"n {n}: expected at least 1 game")
         if dtype not in ("int8", "float32"):
             raise ValueError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
-        self.rules = as_rules(rules)
+        self._read_rulebook(rules, replacements)
         self.games: NDArray[Any] = np.zeros(n, GAME)
         """``(n,)`` records of the games, for those who know what they do."""
         self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
@@ -82,7 +82,6 @@ class Batch:
         """``(n, 2)``: net chips by seat of the hand that ended in the last step, else 0."""
         self.done = np.zeros(n, np.bool_)
         """``(n,)``: whether a hand ended in the last step."""
-        self._books = rulebook(self.rules, replacements)
         self._scales = chip_scales(self.rules, self.observations.dtype)
         self._menus = np.zeros(n, np.int8)
         self._actions = np.zeros(n, np.int64)
@@ -130,7 +129,7 @@ class Batch:
         return self.rewards, self.done
 
 
-class Hands:
+class Hands(ReadsRulebook):
     """``n`` single hands, played to their end.
 
     Args:
@@ -147,8 +146,7 @@ class Hands:
         seed: int | None = None,
         replacements: Replacements = "per_seat",
     ) -> None:
-        self.rules = as_rules(rules)
-        self._books = rulebook(self.rules, replacements)
+        self._read_rulebook(rules, replacements)
         index = np.asarray(indices, np.int64)
         self.games: NDArray[Any] = np.zeros(len(index), GAME)
         loops.deal_hands(self.games, self._books, seed_word(seed), index, np.asarray(dealers, np.int8))

@@ -15,6 +15,7 @@ import functools
 import math
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS
 from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
 from archie_env.cards import RANKS, SUITS, format_card
+from archie_env.errors import RulesError
 from archie_env.rules import Replacements, Rules, as_rules
 
 Books = NDArray[np.void]
@@ -228,6 +230,27 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
         book["suit_column"][SUITS.index(suit)] = len(rules.ranks) + column
     books.setflags(write=False)
     return books
+
+
+class ReadsRulebook:
+    """A base for what plays by a rulebook: copies and pickles leave it out and look it up again."""
+
+    rules: Rules
+    replacements: Replacements
+    _books: Books
+
+    def _read_rulebook(self, rules: Rules | str, replacements: Replacements) -> None:
+        if replacements not in get_args(Replacements):
+            raise RulesError(f"replacements {replacements!r}: expected one of {', '.join(get_args(Replacements))}")
+        self.rules, self.replacements = as_rules(rules), replacements
+        self._books = rulebook(self.rules, replacements)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_books"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._books = rulebook(self.rules, self.replacements)
 
 
 _NEVER = np.iinfo(np.int16).max

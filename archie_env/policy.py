@@ -63,5 +63,6 @@ class UniformPolicy(StochasticPolicy):
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`."""
-        counts: Probabilities = masks.sum(axis=1, keepdims=True, dtype=np.float32)
-        return masks / counts
+        legal = masks.astype(np.float32)
+        rows: Probabilities = legal / legal.sum(axis=1, keepdims=True)
+        return rows

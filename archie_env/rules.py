@@ -154,14 +154,13 @@ class Rules:
     @property
     def actions(self) -> int:
         """Size of the action space: fold, check/call, bet/raise and every subset of the hand."""
-        return DISCARD + 2**self.hand_size
+        return DISCARD + (1 << self.hand_size)
 
     @property
     def reserve(self) -> int:
         """Most chips one player can pay in a hand, and so the least to be dealt in with (48 by default)."""
         big_blind, bets = self.stakes.blinds[1], self.stakes.bets
-        most = big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
-        return most
+        return big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
 
     @property
     def name(self) -> str:

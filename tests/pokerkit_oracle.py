@@ -69,7 +69,7 @@ def qualified_high_hand(pair: str) -> type[StandardHighHand]:
     kickers = [rank for rank in RANKS if rank != pair][:3]
     lowest = StandardHighHand("".join([pair + "c", pair + "d", kickers[0] + "h", kickers[1] + "s", kickers[2] + "c"]))
 
-    class QualifiedHighHand(StandardHighHand):
+    class QualifiedHighHand(StandardHighHand):  # type: ignore[misc, unused-ignore]
         """A high hand at or above the qualifier."""
 
         def __init__(self, cards: CardsLike) -> None:
@@ -81,7 +81,7 @@ def qualified_high_hand(pair: str) -> type[StandardHighHand]:
     return QualifiedHighHand
 
 
-class AnyHand(StandardHighHand):
+class AnyHand(StandardHighHand):  # type: ignore[misc, unused-ignore]
     """Five cards that are worth what any other five cards are worth."""
 
     @property

@@ -123,11 +123,8 @@ def high_classes() -> Iterator[tuple[list[int], int]]:
         if max(counts.values()) > 4:
             continue
         # The suits of a rank are taken from clubs up, turned by one rank after rank, which never makes a flush.
-        mixed = [
-            4 * rank + (turn + suit) % 4
-            for turn, (rank, count) in enumerate(sorted(counts.items()))
-            for suit in range(count)
-        ]
+        turned = enumerate(sorted(counts.items()))
+        mixed = [4 * rank + (turn + suit) % 4 for turn, (rank, count) in turned for suit in range(count)]
         ways = prod(comb(4, count) for count in counts.values())
         if len(counts) == 5:
             yield [4 * rank for rank in ranks], 4
@@ -493,9 +490,8 @@ def test_the_big_blind_keeps_the_option_when_merely_called() -> None:
 def test_the_big_blind_acts_first_after_every_draw() -> None:
     """R2.2: in the draw and in the round after it."""
     for number in (1, 2, 3):
-        referee = after(
-            ARCHIE, [CHECK_OR_CALL] * 2 + [STAND_PAT, STAND_PAT, CHECK_OR_CALL, CHECK_OR_CALL] * (number - 1)
-        )
+        opening = [CHECK_OR_CALL, CHECK_OR_CALL]
+        referee = after(ARCHIE, opening + [STAND_PAT, STAND_PAT, CHECK_OR_CALL, CHECK_OR_CALL] * (number - 1))
         assert referee.drawing
         assert referee.to_act == referee.big_blind
         referee.apply(STAND_PAT)

@@ -13,7 +13,8 @@ def open_games(games, books, seed, first):
     """Open game i as game ``first + i`` of the seed."""
     book = books[0]
     for i in range(len(games)):
-        open_game(games[i], book, seed, first + i)
+        open_game(games[i], seed, first + i)
+        deal_hand(games[i], book, 0, 0)
 
 
 @kernel
@@ -50,7 +51,7 @@ def step_games(games, books, actions, rewards, done, to_act, menus, observations
         rewards[i, 1 - game["dealer"]] = -game["net"]
         done[i] = game["over"]
         if game["over"]:
-            deal_hand(game, book, game["hand_number"] + 1)
+            deal_hand(game, book, game["hand_number"] + 1, 0)
         to_act[i] = game["turn"] ^ game["dealer"]
         menus[i] = menu(game, book)
         encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
@@ -72,8 +73,9 @@ def deal_hands(games, books, seed, indices, dealers):
     """Deal the first hand of game ``indices[i]`` of the seed, with the given seat as dealer."""
     book = books[0]
     for i in range(len(games)):
-        open_game(games[i], book, seed, indices[i])
-        games[i]["first_dealer"] = games[i]["dealer"] = dealers[i]
+        open_game(games[i], seed, indices[i])
+        games[i]["first_dealer"] = dealers[i]
+        deal_hand(games[i], book, 0, 0)
 
 
 @kernel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from archie_env._core.play import menu
 from archie_env._core.state import BIG_BLIND, CALL, DEALER, RAISE
-from archie_env._jit import kernel
+from archie_env._jit import inner
 
 
-@kernel
+@inner
 def encode(game, book, me, row, pot_scale, owed_scale):
     """Write the information state of position ``me``: its own cards and everything public, nothing else."""
     for i in range(book["width"]):
@@ -54,7 +54,7 @@ def encode(game, book, me, row, pot_scale, owed_scale):
     row[book["pot_at"]] = (game["paid"][0] + game["paid"][1]) // book["pot_unit"] * pot_scale
 
 
-@kernel
+@inner
 def write_mask(game, book, row):
     """Write the legal actions of the player to act; all zeros when the hand is over."""
     legal = book["legal"][menu(game, book)]

@@ -7,12 +7,12 @@ import numpy as np
 from archie_env._core.rng import GOLDEN, ONE, below, mix, stream_key
 from archie_env._core.showdown import showdown
 from archie_env._core.state import BIG_BLIND, CLOSED, DEALER, DISCARD, DRAWING, FOLD, NO_CARD, RAISE
-from archie_env._jit import kernel
+from archie_env._jit import inner
 
 _DEAL_STREAM = np.uint64(0xD1B54A32D192ED03)  # keeps the hands of a key apart from the keys of a seed
 
 
-@kernel
+@inner
 def settle(game, book, place):
     """Fix the card at ``place``, the first place not fixed yet: one Fisher-Yates swap, its bits a hash of the place."""
     if place >= game["given"]:
@@ -23,7 +23,7 @@ def settle(game, book, place):
         game["deck"][place] = card
 
 
-@kernel
+@inner
 def settle_through(game, book, places):
     """Fix the first ``places`` cards now, whoever will get them."""
     for place in range(game["given"], places):
@@ -31,7 +31,7 @@ def settle_through(game, book, places):
     game["given"] = max(game["given"], places)
 
 
-@kernel
+@inner
 def sort_hand(hand):
     """Sort five places with a network of nine exchanges; empty places go last."""
     a, b, c, d, e = hand[0], hand[1], hand[2], hand[3], hand[4]
@@ -47,7 +47,7 @@ def sort_hand(hand):
     hand[0], hand[1], hand[2], hand[3], hand[4] = a, b, c, d, e
 
 
-@kernel
+@inner
 def fill(game, book, position, hand, kept):
     """Deal from the deck into ``hand[kept:]`` and sort it."""
     n = book["hand_size"]
@@ -63,7 +63,7 @@ def fill(game, book, position, hand, kept):
     sort_hand(hand)
 
 
-@kernel
+@inner
 def deal(game, book):
     """Start a hand.  Set before: the stream, the dealer, and deck[:given] where the caller fixes cards."""
     if game["given"] == 0:
@@ -96,31 +96,30 @@ def deal(game, book):
     game["phase"] = game["moves"] = game["over"] = game["folded"] = game["net"] = 0
 
 
-@kernel
-def deal_hand(game, book, hand_number):
-    """Deal hand ``hand_number`` of this game's key: its cards depend on nothing played before."""
+@inner
+def deal_hand(game, book, hand_number, given):
+    """Deal hand ``hand_number`` of this game's key: its cards depend on nothing played before, or on ``deck[:given]``."""
     game["hand_number"] = hand_number
     game["stream"] = mix(game["key"] ^ (np.uint64(hand_number + 1) * _DEAL_STREAM))
     game["dealer"] = game["first_dealer"] ^ (hand_number & 1)
-    game["given"] = 0
+    game["given"] = given
     deal(game, book)
 
 
-@kernel
-def open_game(game, book, seed, index):
-    """Give a game its key, a hash of (seed, index), and deal its first hand; the key also picks who deals first."""
+@inner
+def open_game(game, seed, index):
+    """Give a game its key, a hash of (seed, index); the key also picks who deals first."""
     game["key"] = stream_key(seed, index)
     game["first_dealer"] = np.int64(mix(game["key"]) & ONE)
-    deal_hand(game, book, 0)
 
 
-@kernel
+@inner
 def finish(game, net):
     game["over"] = 1
     game["net"] = net
 
 
-@kernel
+@inner
 def bet(game, book, action):
     """Fold, check, call, bet or raise; ends the round or the hand where that is due (R2.4 to R2.6)."""
     me = game["turn"]
@@ -147,7 +146,7 @@ def bet(game, book, action):
         game["turn"] = BIG_BLIND
 
 
-@kernel
+@inner
 def draw(game, book, discards):
     """Commit a discard; once both have, deal the replacements, the big blind's first, and open the next round (R2.3)."""
     me, r = game["turn"], game["phase"] >> 1
@@ -169,7 +168,7 @@ def draw(game, book, discards):
     game["moves"] = game["wagers"] = 0
 
 
-@kernel
+@inner
 def step(game, book, action):
     """Play one legal action."""
     if game["phase"] & 1:
@@ -178,7 +177,7 @@ def step(game, book, action):
         bet(game, book, action)
 
 
-@kernel
+@inner
 def menu(game, book):
     """What the player to act faces: a row of ``book["legal"]``."""
     if game["over"]:
@@ -191,7 +190,7 @@ def menu(game, book):
     return int(owes) + 2 * int(capped)
 
 
-@kernel
+@inner
 def allowed(game, book, action):
     """Whether the player to act may take this action."""
     return 0 <= action < book["actions"] and book["legal"][menu(game, book), action] != 0

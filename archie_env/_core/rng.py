@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archie_env._jit import kernel
+from archie_env._jit import inner
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -13,7 +13,7 @@ ONE = np.uint64(1)
 _UNIT = 1.0 / (1 << 24)
 
 
-@kernel
+@inner
 def mix(x):
     """Hash 64 bits to 64 bits."""
     x = (x ^ (x >> _30)) * _FIRST
@@ -21,19 +21,19 @@ def mix(x):
     return x ^ (x >> _31)
 
 
-@kernel
+@inner
 def stream_key(seed, index):
     """The key of game ``index`` under a 64-bit seed word: hashed twice, so that neighbours share nothing."""
     return mix(mix(seed + np.uint64(index + 1) * GOLDEN) ^ _FIRST)
 
 
-@kernel
+@inner
 def below(bits, n):
     """A number 0 .. n - 1 from 64 random bits; n is small, so the bias is under 2 ** -26."""
     return np.int64(((bits >> _32) * np.uint64(n)) >> _32)
 
 
-@kernel
+@inner
 def unit(bits):
     """A float in [0, 1) from 64 random bits."""
     return np.float64(bits >> _40) * _UNIT

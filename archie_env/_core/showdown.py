@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archie_env._core.state import BIG_BLIND, DEALER
 from archie_env._core.tables import CHOOSE
-from archie_env._jit import kernel
+from archie_env._jit import inner, kernel
 
 
 @kernel
@@ -26,7 +26,7 @@ def low_value(book, hand):
     return book["low"][n]
 
 
-@kernel
+@inner
 def share(part, mine, other, first):
     """Chips of ``part`` due to the hand valued ``mine``; of a tie's odd chip only when ``first`` after the dealer (R4.4)."""
     if mine > other:
@@ -38,36 +38,30 @@ def share(part, mine, other, first):
 
 @kernel
 def award(book, paid, high, other_high, low, other_low, first):
-    """Chips out of the pot for one hand of two that paid ``paid`` each."""
+    """Chips for one hand of two that paid ``paid`` each: of the high part, of the low part, of a pot divided equally.
+
+    Both paid the same, so the pot is even, its halves are equal, and an odd chip can only fall inside a tied part (R4.4).
+    """
     any_high = high >= book["high_qualifier"] or other_high >= book["high_qualifier"]
     any_low = low > 0 or other_low > 0
     if any_high and any_low:
-        if high == other_high and low == other_low:
-            return paid  # two odd chips, one each
-        # Both paid the same, so the pot is even and its halves are equal (T5)
-        return share(paid, high, other_high, first) + share(paid, low, other_low, first)
+        for_high = share(paid, high, other_high, first)
+        if high == other_high:
+            first = not first  # nobody gets more than one odd chip
+        return for_high, share(paid, low, other_low, first), 0
     if any_low:
-        return share(2 * paid, low, other_low, first)
+        return 0, share(2 * paid, low, other_low, first), 0
     if any_high or not book["equal_split"]:
-        return share(2 * paid, high, other_high, first)
-    return paid
+        return share(2 * paid, high, other_high, first), 0, 0
+    return 0, 0, paid
 
 
-@kernel
+@inner
 def showdown(game, book):
     """Net chips of the dealer when both hands are shown."""
     r = book["draws"]
     mine, other = game["hand"][DEALER, r], game["hand"][BIG_BLIND, r]
     paid = game["paid"][DEALER]
-    return (
-        award(
-            book,
-            paid,
-            high_value(book, mine),
-            high_value(book, other),
-            low_value(book, mine),
-            low_value(book, other),
-            False,
-        )
-        - paid
-    )
+    high, low = high_value(book, mine), low_value(book, mine)
+    for_high, for_low, divided = award(book, paid, high, high_value(book, other), low, low_value(book, other), False)
+    return for_high + for_low + divided - paid

@@ -1,0 +1,406 @@
+"""One hand, checked and readable: legal actions, apply, what a seat sees, who won which half and why.
+
+Seats are 0 (``player_0``) and 1 (``player_1``).  `Game` adds no rule: every answer comes from the engine's record.
+
+>>> game = Game(seed=7, dealer=0)
+>>> game.apply(RAISE); game.apply(FOLD)
+>>> game.result.net
+(2, -2)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archie_env._core import table
+from archie_env._core.showdown import award
+from archie_env._core.state import FOLD, GAME, MAX_ACTIONS, NO_CARD, RAISE
+from archie_env.actions import describe_legal, discards
+from archie_env.batch import seed_word
+from archie_env.cards import check_cards, format_cards
+from archie_env.errors import ArchieError, IllegalActionError, OrderError
+from archie_env.hands import HandValues
+from archie_env.observation import ReadsRulebook, width
+from archie_env.rules import Replacements, Rules
+
+__all__ = ["FOLD", "RAISE", "Event", "Game", "Result", "View"]
+
+SEATS = ("player_0", "player_1")
+Half = Literal["high", "low", "pot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, in the order it did."""
+
+    kind: Literal["post", "bet", "draw", "deal"]
+    seat: int
+    round: int
+    """Betting round it belongs to, from 0; draw r follows round r."""
+    action: int | None = None
+    """The action taken, for ``bet`` and ``draw``."""
+    chips: int = 0
+    """Chips this player has in the pot afterwards, for ``post`` and ``bet``."""
+    cards: tuple[int, ...] = ()
+    """Cards thrown (``draw``) or dealt (``deal``), ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Award:
+    """A part of the pot and who got it."""
+
+    half: Half
+    """``high`` or ``low`` half, or the whole ``pot``."""
+    chips: tuple[int, int]
+    """By seat."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a hand ended."""
+
+    net: tuple[int, int]
+    """Chips won or lost, by seat; sums to 0."""
+    paid: tuple[int, int]
+    """Chips put in, by seat."""
+    folded: int | None
+    """Seat that folded, or None after a showdown."""
+    awards: tuple[Award, ...]
+    """The parts of the pot in order: high, then low."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one seat knows (or everything, seen from above)."""
+
+    seat: int | None
+    """The seat that looks; None sees both hands."""
+    dealer: int
+    to_act: int | None
+    round: int
+    drawing: bool
+    paid: tuple[int, int]
+    """Chips in the pot, by seat."""
+    hands: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+    """Cards by seat, ascending; None = face down."""
+    draws: tuple[tuple[int, ...], tuple[int, ...]]
+    """Cards thrown in each draw so far, by seat, where this seat may know."""
+    committed: tuple[bool, bool]
+    """Seats that have committed a discard and wait for the replacements, where this seat may know."""
+    wagers: tuple[tuple[tuple[int, int], ...], ...]
+    """(seat, action) for each betting action of each round."""
+    legal: tuple[int, ...]
+    """Legal actions, if this seat is to act (from above: of whoever is)."""
+    result: Result | None
+
+
+class Game(ReadsRulebook):
+    """One hand of Archie.
+
+    Args:
+        rules: a preset's name or a `Rules` value.
+        seed: any non-negative int, or None for a fresh one.
+        index, hand: which game of that seed, and which hand of that game: the same cards as `Batch` and the environments.
+        dealer: seat that deals; None leaves it to the seed.
+        deck: cards in the order they are dealt, a whole deck or its beginning: initial cards one at a time, big blind first;
+            replacements as a block, the big blind's block first (R5.3).  With ``per_seat`` replacements the big blind's future
+            cards follow the initial ones, then the dealer's.
+        replacements: ``shared`` or ``per_seat``, as in `Batch`.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | str = "archie",
+        *,
+        seed: int | None = None,
+        index: int = 0,
+        hand: int = 0,
+        dealer: int | None = None,
+        deck: str | Sequence[Any] | None = None,
+        replacements: Replacements = "shared",
+    ) -> None:
+        self._read_rulebook(rules, replacements)
+        if dealer is not None and dealer not in (0, 1):
+            raise ArchieError(f"dealer {dealer!r}: expected seat 0 or 1, or None to leave it to the seed")
+        self._games: NDArray[Any] = np.zeros(1, GAME)
+        order, given = deck_order(self.rules, deck)
+        table.open_table(self._games, seed_word(seed), index)
+        table.deal_table(self._games, self._books, hand, -1 if dealer is None else dealer, order, given)
+        table.settle_table(self._games, self._books)
+        self.deck: tuple[int, ...] = tuple(self._games["deck"][0, : self.rules.deck_size].tolist())
+        """All cards in the order they are dealt."""
+        self._events: list[Event] = []
+        self._actions: list[int] = []
+        self._open()
+
+    def _open(self) -> None:
+        big_blind = 1 - self.dealer
+        for seat in (self.dealer, big_blind):
+            self._events.append(Event("post", seat, 0, chips=self.paid[seat]))
+        for seat in (big_blind, self.dealer):
+            self._events.append(Event("deal", seat, 0, cards=self._cards(seat, 0)))
+
+    # ---- the position
+
+    def _field(self, name: str) -> int:
+        return int(self._games[name][0])
+
+    def _by_seat(self, pair: NDArray[Any]) -> NDArray[Any]:
+        """From positions to seats."""
+        return pair[::-1] if self.dealer else pair
+
+    def _cards(self, seat: int, betting_round: int) -> tuple[int, ...]:
+        places = self._games["hand"][0, seat ^ self.dealer, betting_round, : self.rules.hand_size]
+        return tuple(c for c in places.tolist() if c != NO_CARD)
+
+    @property
+    def dealer(self) -> int:
+        """Seat that deals and posts the small blind."""
+        return self._field("dealer")
+
+    @property
+    def over(self) -> bool:
+        """Whether the hand has ended."""
+        return bool(self._field("over"))
+
+    @property
+    def to_act(self) -> int | None:
+        """Seat to act, or None when the hand is over."""
+        return None if self.over else self._field("turn") ^ self.dealer
+
+    @property
+    def round(self) -> int:
+        """Betting round from 0; during a draw, the round before it."""
+        return self._field("phase") >> 1
+
+    @property
+    def drawing(self) -> bool:
+        """Whether players are discarding."""
+        return bool(self._field("phase") & 1)
+
+    @property
+    def paid(self) -> tuple[int, int]:
+        """Chips in the pot, by seat."""
+        first, second = self._by_seat(self._games["paid"][0]).tolist()
+        return first, second
+
+    @property
+    def hands(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Cards by seat, ascending; a committed discard is still in the hand until the replacements are dealt."""
+        return self._cards(0, self.round), self._cards(1, self.round)
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """Every action so far, both players' in one line."""
+        return tuple(self._actions)
+
+    @property
+    def history(self) -> tuple[Event, ...]:
+        """Everything that happened, in order, all cards open."""
+        return tuple(self._events)
+
+    def owes(self, seat: int) -> int:
+        """Chips this seat must add to call."""
+        return max(0, self.paid[1 - seat] - self.paid[seat])
+
+    # ---- acting
+
+    def mask(self, seat: int) -> NDArray[np.int8]:
+        """``(a,)``: 1 = legal; zeros for a seat that is not to act."""
+        masks = np.zeros((2, self.rules.actions), np.int8)
+        table.look_masks(self._games, self._books, masks)
+        mask: NDArray[np.int8] = masks[seat]
+        return mask
+
+    def observation(self, seat: int) -> NDArray[np.int8]:
+        """``(d,)``: the information state of a seat, see `archie_env.observation`."""
+        row = np.zeros(width(self.rules), np.int8)
+        table.look_seat(self._games, self._books, seat, row, np.int8(1), np.int8(1))
+        return row
+
+    def legal_actions(self) -> tuple[int, ...]:
+        """What the seat to act may do, ascending; empty when the hand is over."""
+        seat = self.to_act
+        return () if seat is None else tuple(np.flatnonzero(self.mask(seat)).tolist())
+
+    def apply(self, action: int) -> None:
+        """Play an action of the seat to act.
+
+        Raises:
+            IllegalActionError: naming the action, the legal ones and the position; nothing was played.
+            OrderError: the hand is over.
+        """
+        seat, betting_round, drawing = self.to_act, self.round, self.drawing
+        if seat is None:
+            raise OrderError(f"action {action!r}: the hand is over ({self.position(None)})")
+        number = action_number(action)
+        if number is None or table.play_table(self._games, self._books, number) == table.ILLEGAL:
+            raise self.illegal(action)
+        self._actions.append(number)
+        if not drawing:
+            self._events.append(Event("bet", seat, betting_round, number, self.paid[seat]))
+            return
+        thrown = discards(number, self._cards(seat, betting_round))
+        self._events.append(Event("draw", seat, betting_round, number, cards=thrown))
+        if self.round > betting_round:
+            for position in (1, 0):
+                seat = position ^ self.dealer
+                kept = set(self._cards(seat, betting_round))
+                new = tuple(c for c in self._cards(seat, betting_round + 1) if c not in kept)
+                self._events.append(Event("deal", seat, betting_round + 1, cards=new))
+
+    def illegal(self, action: object) -> IllegalActionError:
+        """The error for an action that is not legal here."""
+        seat = self.to_act
+        legal = "none" if seat is None else describe_legal(self.mask(seat))
+        return IllegalActionError(f"illegal action {action!r}; legal: {legal}; {self.position(seat)}")
+
+    def position(self, seat: int | None) -> str:
+        """Where the hand stands, in one line, showing the cards of one seat (or of both, for None)."""
+        phase = f"draw {self.round + 1}" if self.drawing else f"betting round {self.round + 1}"
+        who = "hand over" if self.over else f"{SEATS[self.to_act or 0]} to act in {phase}"
+        seats = (0, 1) if seat is None else (seat,)
+        cards = ", ".join(f"{SEATS[s]} holds {format_cards(self.hands[s], ' ')}" for s in seats)
+        owed = "" if self.to_act is None else f", {self.owes(self.to_act)} to call"
+        return (
+            f"{who}, {cards}, pot {sum(self.paid)}{owed}, rules {self.rules.name}, dealer {SEATS[self.dealer]}, "
+            f"actions so far {list(self._actions)}"
+        )
+
+    # ---- looking
+
+    def view(self, seat: int | None = None) -> View:
+        """What a seat knows; None looks from above and sees every card."""
+        if seat not in (None, 0, 1):
+            raise ArchieError(f"seat {seat!r}: expected 0 or 1, or None to see both hands")
+        result = self.result if self.over else None
+        shown = result is not None and result.folded is None
+        announced = self.rules.draw_order == "sequential"
+        draws: tuple[list[int], list[int]] = ([], [])
+        committed = [False, False]
+        wagers: list[list[tuple[int, int]]] = [[] for _ in range(self.round + 1)]
+        for event in self._events:
+            if event.kind == "bet" and event.action is not None:
+                wagers[event.round].append((event.seat, event.action))
+            elif event.kind == "draw":
+                dealt = event.round < self.round
+                if dealt or announced or seat in (None, event.seat):
+                    draws[event.seat].append(len(event.cards))
+                    committed[event.seat] = not dealt
+        hands = tuple(h if seat in (None, s) or shown else None for s, h in enumerate(self.hands))
+        legal = self.legal_actions() if seat in (None, self.to_act) else ()
+        return View(
+            seat=seat,
+            dealer=self.dealer,
+            to_act=self.to_act,
+            round=self.round,
+            drawing=self.drawing,
+            paid=self.paid,
+            hands=(hands[0], hands[1]),
+            draws=(tuple(draws[0]), tuple(draws[1])),
+            committed=(committed[0], committed[1]),
+            wagers=tuple(map(tuple, wagers)),
+            legal=legal,
+            result=result,
+        )
+
+    @property
+    def result(self) -> Result:
+        """How the hand ended; raises `OrderError` while it goes on."""
+        if not self.over:
+            raise OrderError(f"result: the hand is not over ({self.position(None)})")
+        net = self._field("net")
+        by_seat = (-net, net) if self.dealer else (net, -net)
+        folded = self._field("folded") - 1
+        if folded < 0:
+            return Result(by_seat, self.paid, None, self._awards())
+        loser = folded ^ self.dealer
+        pot = (sum(self.paid), 0) if loser else (0, sum(self.paid))
+        return Result(by_seat, self.paid, loser, (Award("pot", pot, f"{SEATS[loser]} folded"),))
+
+    def _awards(self) -> tuple[Award, ...]:
+        """The parts of the pot after a showdown (R4)."""
+        values = HandValues(self.rules)
+        (high_0, low_0), (high_1, low_1) = values.of(self.hands[0]), values.of(self.hands[1])
+        paid, big_blind, book = self.paid[0], 1 - self.dealer, self._books[0]
+        mine = [int(x) for x in award(book, paid, high_0, high_1, low_0, low_1, big_blind == 0)]
+        other = [int(x) for x in award(book, paid, high_1, high_0, low_1, low_0, big_blind == 1)]
+        highs, lows = (values.high_text(high_0), values.high_text(high_1)), (values.low_text(low_0), values.low_text(low_1))
+        whole = 2 * paid
+        qualified = values.qualifies_high(max(high_0, high_1))
+        awards = []
+        for place, texts, order in ((0, highs, high_0 - high_1), (1, lows, low_0 - low_1)):
+            chips = (mine[place], other[place])
+            if not sum(chips):
+                continue
+            half: Half = "pot" if sum(chips) == whole else "high" if place == 0 else "low"
+            if order == 0:
+                reason = f"both have {texts[0]}"
+            else:
+                winner = int(order < 0)
+                reason = f"{SEATS[winner]} has {texts[winner]}" + (f", {SEATS[1 - winner]} {texts[1 - winner]}")
+            if half == "pot":
+                only = "only low qualifies" if place else "only high qualifies"
+                reason += f"; {only if place or qualified else 'nobody qualifies, so the best high takes the pot'}"
+            awards.append(Award(half, chips, reason))
+        if not awards:
+            awards.append(Award("pot", (mine[2], other[2]), "nobody qualifies, so the pot is divided"))
+        return tuple(awards)
+
+    # ---- copies
+
+    def clone(self) -> Game:
+        """A copy with the same future; neither notices what happens to the other."""
+        copy = Game.__new__(Game)
+        copy.__dict__.update(self.__dict__)
+        copy._games = self._games.copy()
+        copy._events, copy._actions = self._events.copy(), self._actions.copy()
+        return copy
+
+    def __copy__(self) -> Game:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Game:
+        return self.clone()
+
+    def __eq__(self, other: object) -> bool:
+        """The same rules, cards and actions: the same position, with the same history and future."""
+        if not isinstance(other, Game):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[object, ...]:
+        return self.rules, self.replacements, self.dealer, self.deck, tuple(self._actions)
+
+    def __repr__(self) -> str:
+        return f"<Game: {self.position(None)}>"
+
+
+def action_number(action: object) -> int | None:
+    """An action as an int, or None where it is none: a bool, a float or a text is not an action."""
+    if isinstance(action, (bool, np.bool_)):
+        return None
+    try:
+        number = operator.index(action)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return number if 0 <= number < MAX_ACTIONS else -1
+
+
+def deck_order(rules: Rules, deck: str | Sequence[Any] | None) -> tuple[NDArray[np.int8], int]:
+    """A whole deck ``(52,)`` that begins with the given cards, and how many were given; raises `CardError`."""
+    given = () if deck is None else check_cards(deck, rules.deck, "deck")
+    rest = [card for card in rules.deck if card not in given]
+    order = np.full(52, NO_CARD, np.int8)
+    order[: rules.deck_size] = (*given, *rest)
+    return order, len(given)
