@@ -45,8 +45,8 @@ class Event:
     """Betting round it belongs to, from 0; draw r follows round r."""
     action: int | None = None
     """The action taken, for ``bet`` and ``draw``."""
-    chips: int = 0
-    """Chips this player has in the pot afterwards, for ``post`` and ``bet``."""
+    wager: int = 0
+    """Chips this player has put in during this round, for ``post`` and ``bet``."""
     cards: tuple[int, ...] = ()
     """Cards thrown (``draw``) or dealt (``deal``), ascending."""
 
@@ -138,12 +138,13 @@ class Game(ReadsRulebook):
         """All cards in the order they are dealt."""
         self._events: list[Event] = []
         self._actions: list[int] = []
+        self._paid_before = 0  # chips each had put in when this betting round began
         self._open()
 
     def _open(self) -> None:
         big_blind = 1 - self.dealer
         for seat in (self.dealer, big_blind):
-            self._events.append(Event("post", seat, 0, chips=self.paid[seat]))
+            self._events.append(Event("post", seat, 0, wager=self.paid[seat]))
         for seat in (big_blind, self.dealer):
             self._events.append(Event("deal", seat, 0, cards=self._cards(seat, 0)))
 
@@ -245,11 +246,12 @@ class Game(ReadsRulebook):
             raise self.illegal(action)
         self._actions.append(number)
         if not drawing:
-            self._events.append(Event("bet", seat, betting_round, number, self.paid[seat]))
+            self._events.append(Event("bet", seat, betting_round, number, self.paid[seat] - self._paid_before))
             return
         thrown = discards(number, self._cards(seat, betting_round))
         self._events.append(Event("draw", seat, betting_round, number, cards=thrown))
         if self.round > betting_round:
+            self._paid_before = self.paid[0]
             for position in (1, 0):
                 seat = position ^ self.dealer
                 kept = set(self._cards(seat, betting_round))

@@ -31,7 +31,10 @@ def deal_table(games, books, hand_number, dealer, deck, given):
 @kernel
 def settle_table(games, books):
     """Fix the order of all cards to come, as they would come anyway."""
-    settle_through(games[0], books[0], books[0]["deck_size"])
+    game, book = games[0], books[0]
+    if not book["per_seat"]:  # those out already are settled; per seat, all that can be needed were settled at the deal
+        game["given"] = max(game["given"], game["next"][0])
+    settle_through(game, book, book["deck_size"])
 
 
 @kernel
