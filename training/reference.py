@@ -1,0 +1,76 @@
+"""How a policy in training does: duplicate matches against reference agents, and what it does with its hands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.hand_features import MADE_LOW, HandReader
+from archie_env._core.state import DISCARD
+from archie_env.batch import Hands
+from archie_env.policy import Policy, sample
+from archie_env.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The result of a match, from the first player's side."""
+
+    mean: float
+    """Thousandths of a big blind a hand."""
+    error: float
+    """Its standard error, from pairs of hands."""
+
+
+def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) -> Score:
+    """Play each deal twice with seats swapped and each position's replacement cards fixed."""
+    hands = Hands(np.repeat(np.arange(deals), 2), np.tile([0, 1], deals), rules, seed)
+    generators = [np.random.default_rng([seed, seat]) for seat in (0, 1)]
+    while not hands.over:
+        for seat, policy in ((0, first), (1, second)):
+            places, rows, masks = hands.waiting(seat)
+            if len(places):
+                hands.play(places, policy.act(rows, masks, generators[seat]))
+    pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * (1000 / rules.stakes.blinds[1])
+    return Score(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(deals)))
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What a policy does against itself."""
+
+    lows_kept: float
+    """Mean probability of standing pat on a made low; nan where none was dealt."""
+    betting_entropy: float
+    """Mean entropy of a betting decision, nats."""
+    drawing_entropy: float
+    hands_per_second: float
+    """Hands played against itself, both seats on one core."""
+
+
+def habits(policy: Policy, hands: int, seed: int, rules: Rules) -> Habits:
+    """Play ``hands`` against itself and look at every decision."""
+    table = Hands(np.arange(hands), np.zeros(hands, np.int8), rules, seed)
+    generator, read = np.random.default_rng(seed), HandReader(rules)
+    kept: list[float] = []
+    sums, counts = np.zeros(2), np.zeros(2)
+    started = time.perf_counter()
+    while not table.over:
+        for seat in (0, 1):
+            places, rows, masks = table.waiting(seat)
+            if not len(places):
+                continue
+            probabilities = policy.probabilities(rows, masks)
+            drawing = masks[:, DISCARD] != 0
+            entropy = -(probabilities * np.log(np.maximum(probabilities, 1e-20))).sum(axis=1)
+            for kind in (0, 1):
+                sums[kind] += entropy[drawing == kind].sum()
+                counts[kind] += (drawing == kind).sum()
+            low = read(rows)[0][:, MADE_LOW] != 0
+            kept.extend(probabilities[drawing & low, DISCARD].tolist())
+            table.play(places, sample(probabilities, generator))
+    betting, drawing_mean = sums / np.maximum(counts, 1)
+    rate = hands / (time.perf_counter() - started)
+    return Habits(float(np.mean(kept)) if kept else float("nan"), float(betting), float(drawing_mean), rate)
