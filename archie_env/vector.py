@@ -1,199 +1,142 @@
-"""Many games from the learner's chair: `LearnerTables`, the core of every vector face, and the Gymnasium `VectorEnv` on it."""
+"""The Gymnasium ``VectorEnv``: n games from the learner's chair, its opponent deciding for all of them at once.
+
+>>> import numpy as np
+>>> envs = ArchieVectorEnv(4, opponent="uniform")
+>>> observations, infos = envs.reset(seed=1)
+>>> observations.shape, infos["action_mask"].shape
+((4, 388), (4, 35))
+>>> actions = infos["action_mask"].argmax(axis=1)  # the first legal action of each game
+>>> observations, rewards, terminations, truncations, infos = envs.step(actions)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, get_args
+import importlib
+from typing import Any, ClassVar
 
 import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from archie_env._core import batch as loops
-from archie_env._core import seats
-from archie_env._core.state import GAME
-from archie_env.actions import describe_legal
-from archie_env.batch import chip_scales, seed_word
-from archie_env.errors import IllegalActionError
-from archie_env.observation import rulebook, width
-from archie_env.policy import Policy
+from archie_env.learner import LearnerTables, Seat
+from archie_env.observation import highest
+from archie_env.policy import Policy, UniformPolicy
 from archie_env.rules import Replacements, Rules, as_rules
 
-Seat = Literal["alternate", "dealer", "big_blind"]
-_ROLES: Final = {"alternate": seats.ALTERNATE, "dealer": seats.ALWAYS_DEALER, "big_blind": seats.ALWAYS_BIG_BLIND}
+
+def as_policy(opponent: Policy | str, rules: Rules) -> Policy:
+    """A policy as it is, or the one of that name: ``uniform``, and what ``agents.load`` knows where that package is at hand."""
+    if not isinstance(opponent, str):
+        return opponent
+    if opponent == "uniform":
+        return UniformPolicy()
+    try:
+        agents = importlib.import_module("agents")  # beside the wheel, not in it: found when run from the checkout
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"opponent {opponent!r}: only 'uniform' and Policy values without the agents folder") from missing
+    policy: Policy = agents.load(opponent, rules)
+    return policy
 
 
-def divide_games(n: int, shares: Sequence[float]) -> NDArray[np.int16]:
-    """``(n,)``: ascending slots, each holding its share of the games to the nearest game."""
-    ends = np.rint(np.cumsum(shares) / np.sum(shares) * n).astype(np.int64)
-    return np.searchsorted(ends, np.arange(n), side="right").astype(np.int16)
+class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[Any]]):
+    """``num_envs`` games; an episode is a hand in which the learner had a decision, its reward the net chips, paid once.
 
-
-class LearnerTables:
-    """``n`` games in which one learner decides and opponents answer inside `step`; every array is overwritten by the next.
-
-    A step plays the learner's action in each game, then lets every opponent act for all its games at once, round trip after
-    round trip, until the learner is to decide everywhere.  Finished hands pay and the next is dealt.  A hand may end before
-    the learner has decided anything (it folds or is folded to): such a *walk* is no episode, as there is no decision to
-    credit, and its chips go to `chips`, `hands` and `walks` alone.
-
-    A game's cards are a function of (seed, game index, hand number) alone.
+    Hands that end before the learner has decided anything are dealt and paid between episodes; ``tables`` keeps the account
+    of all hands.  The masks of legal actions are in ``infos["action_mask"]`` ``(num_envs, a)``: all ones where a hand has
+    just ended and the next action is not played.
 
     Args:
-        n: games.
-        opponents: policies, each holding a share of the games; None means that the learner plays the other seat too.  There
-            the hand pays the player whose action ended it, and the other player's result is the negative of that.
-        shares: relative shares of the games, equal by default.
-        rules: a preset's name or a `Rules` value.
-        seed: any non-negative int, or None for a fresh one; also seeds what opponents draw at random.
+        num_envs: games.
+        opponent: a `Policy` or its name.
         seat: ``alternate`` (the position swaps from hand to hand), ``dealer`` or ``big_blind``.
-        dtype: of `observations`: ``int8``, or ``float32`` scaled to [0, 1].
+        rules: a preset's name or a `Rules` value.
+        autoreset_mode: ``NextStep`` shows the end of a hand and deals at the next step, whatever action comes; ``SameStep``
+            deals at once and keeps the end in ``infos["final_obs"]`` and ``infos["final_info"]``.
+        dtype: of observations: ``float32`` scaled to [0, 1], or ``int8``.
         replacements: as in `Batch`.
-        hidden: also write the other player's cards into `hidden`, for a critic while training.
+        render_mode: None; a batch has no picture.
     """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # type: ignore[misc]
 
     def __init__(
         self,
-        n: int,
-        opponents: Sequence[Policy | None],
-        shares: Sequence[float] | None = None,
-        rules: Rules | str = "archie",
-        seed: int | None = None,
+        num_envs: int = 1,
+        opponent: Policy | str = "uniform",
         seat: Seat = "alternate",
-        dtype: str = "int8",
+        rules: Rules | str = "archie",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        dtype: str = "float32",
         replacements: Replacements = "shared",
-        hidden: bool = False,
+        render_mode: str | None = None,
     ) -> None:
-        if n < 1:
-            raise ValueError(f"n {n}: expected at least 1 game")
-        if dtype not in ("int8", "float32"):
-            raise ValueError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
-        if seat not in _ROLES:
-            raise ValueError(f"seat {seat!r}: expected one of {', '.join(map(repr, get_args(Seat)))}")
-        shares = [1.0] * len(opponents) if shares is None else shares
-        if not opponents or len(shares) != len(opponents) or min(shares) < 0 or sum(shares) <= 0:
-            raise ValueError(f"shares {shares!r}: expected one non-negative number for each of {len(opponents)} opponents")
-        self.rules = as_rules(rules)
-        self.opponents: list[Policy | None] = list(opponents)
-        """One per slot; a policy may be replaced by another between steps, None by nothing else."""
-        self.games: NDArray[Any] = np.zeros(n, GAME)
-        self.ledgers: NDArray[Any] = np.zeros(n, seats.LEDGER)
-        """``(n,)`` accounts of the learner; see `archie_env._core.seats.LEDGER`."""
-        self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
-        """``(n, d)``: what the learner sees where it is to act."""
-        self.masks = np.zeros((n, self.rules.actions), np.int8)
-        """``(n, a)``: 1 = legal."""
-        self.final_observations = np.zeros_like(self.observations)
-        """``(n, d)``: what the learner saw at the end of the hand, where `done`."""
-        self.hidden = np.zeros((n, self.rules.deck_size if hidden else 0), np.int8)
-        """``(n, deck)``: 1 for each card the other player holds; no columns unless asked for."""
-        self.final_hidden = np.zeros_like(self.hidden)
-        self.rewards: NDArray[np.int16] = self.ledgers["reward"]
-        """``(n,)``: the learner's net chips for the hand that ended in the last step, else 0."""
-        self.done: NDArray[np.bool_] = self.ledgers["done"].view(np.bool_)
-        """``(n,)``: whether a hand in which the learner had decided ended in the last step."""
-        self.lengths: NDArray[np.int32] = self.ledgers["length"]
-        """``(n,)``: the learner's decisions in the hand that ended last."""
-        self.hands: NDArray[np.int64] = self.ledgers["hands"]
-        self.walks: NDArray[np.int64] = self.ledgers["walks"]
-        self.chips: NDArray[np.int64] = self.ledgers["chips"]
-        self.ledgers["slot"] = divide_games(n, shares)
-        alone = np.array([policy is None for policy in self.opponents])
-        self.ledgers["role"] = np.where(alone[self.ledgers["slot"]], seats.BOTH, _ROLES[seat])
-        self._books = rulebook(self.rules, replacements)
-        self._scales = chip_scales(self.rules, self.observations.dtype)
-        self._all = np.arange(n)
-        self._waiting = np.zeros(n, np.int64)
-        self._bounds = np.zeros(len(self.opponents) + 1, np.int64)
-        self._their_observations = np.zeros((n, width(self.rules)), np.int8)
-        self._their_masks = np.zeros((n, self.rules.actions), np.int8)
-        self._their_actions = np.zeros(n, np.int64)
-        self.reset(seed)
+        mode = AutoresetMode(autoreset_mode)
+        if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+            raise ValueError(f"autoreset_mode {mode}: expected NEXT_STEP or SAME_STEP, as games are dealt on without end")
+        if render_mode is not None:
+            raise ValueError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
+        played = as_rules(rules)
+        self.tables = LearnerTables(
+            num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements
+        )
+        self.num_envs = num_envs
+        self.render_mode = None
+        self.metadata = {**type(self).metadata, "autoreset_mode": mode}  # type: ignore[misc]  # each env has its own
+        top = highest(played).astype(dtype) if dtype == "int8" else np.ones(self.tables.observations.shape[1], np.float32)
+        self.single_observation_space = spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
+        self.single_action_space = spaces.Discrete(played.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._same_step = mode is AutoresetMode.SAME_STEP
+        self._ended = np.zeros(num_envs, np.bool_)
 
-    def __len__(self) -> int:
-        return len(self.games)
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Deal every game anew: from ``seed`` (one int for all games), or going on from the seed given before."""
+        if isinstance(seed, list):
+            raise TypeError("seed: expected one int, as game i of a seed is the same in a batch of any size")
+        if options:
+            raise ValueError(f"options {sorted(options)}: expected none; single environments take a dealer and a deck")
+        super().reset(seed=seed)
+        self.tables.reset(seed if seed is not None else int(self.np_random.integers(2**63)))
+        self._ended[:] = False
+        return self.tables.observations.copy(), self._infos(self.tables.masks.copy())
 
-    def reset(self, seed: int | None = None) -> None:
-        """Deal every game anew and forget all accounts."""
-        self._generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(self.opponents))]
-        loops.open_games(self.games, self._books, seed_word(seed), 0)
-        seats.open_ledgers(self.ledgers)
-        self._opponents_act(self._all)
-        seats.clear_rewards(self.ledgers)
-        self._look(self._all)
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play one action in every game; raises `IllegalActionError` before anything is played."""
+        tables = self.tables
+        tables.step(actions, None if self._same_step else ~self._ended)
+        done = tables.done.copy()
+        observations, masks = tables.observations.copy(), tables.masks.copy()
+        infos = self._infos(masks)
+        if self._same_step:
+            if done.any():
+                infos |= self._final(done)
+        else:
+            observations[done], masks[done] = tables.final_observations[done], 1
+            self._ended = done
+        return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
 
-    def step(self, actions: ArrayLike, where: NDArray[np.bool_] | None = None) -> None:
-        """Play the learner's actions and everything up to its next decisions.
+    def action_masks(self) -> NDArray[np.int8]:
+        """A new array ``(num_envs, a)``: 1 = legal, as in the last ``infos``."""
+        masks = self.tables.masks.copy()
+        masks[self._ended] = 1
+        return masks
 
-        Args:
-            actions: ``(n,)`` integers.
-            where: ``(n,)``: the games to play in; the others stand still and show no reward.  All by default.
+    def _infos(self, masks: NDArray[np.int8]) -> dict[str, Any]:
+        return {"action_mask": masks, "_action_mask": np.ones(self.num_envs, np.bool_)}
 
-        Raises:
-            IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
-        """
-        array = np.asarray(actions)
-        if array.shape != (len(self.games),) or not np.issubdtype(array.dtype, np.integer):
-            raise IllegalActionError(
-                f"actions of shape {array.shape} and dtype {array.dtype}: expected ({len(self.games)},) integers"
-            )
-        chosen: NDArray[np.int64] = array.astype(np.int64, copy=False)
-        index = self._all
-        if where is not None:
-            index = np.flatnonzero(where)
-            chosen = chosen[index]
-        bad = loops.first_illegal_at(self.games, self._books, index, chosen)
-        if bad >= 0:
-            raise IllegalActionError(
-                f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {describe_legal(self.masks[index[bad]])}. "
-                "Nothing was played"
-            )
-        seats.clear_rewards(self.ledgers)
-        self._play(index, chosen, True)
-        self._opponents_act(index)
-        self._look(index)
-
-    def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
-        """Everything a later `restore` needs to go on as if never stopped: arrays, and the state of each generator."""
-        arrays = {"games": self.games.view(np.uint8).copy(), "ledgers": self.ledgers.view(np.uint8).copy()}
-        return arrays, [dict(g.bit_generator.state) for g in self._generators]
-
-    def restore(self, arrays: dict[str, NDArray[Any]], generators: list[dict[str, Any]]) -> None:
-        """Go on from a `snapshot` of tables made with the same arguments."""
-        self.games[:] = arrays["games"].view(GAME)
-        self.ledgers[:] = arrays["ledgers"].view(seats.LEDGER)
-        for generator, state in zip(self._generators, generators, strict=True):
-            generator.bit_generator.state = state
-        self._look(self._all)
-
-    def _look(self, index: NDArray[np.int64]) -> None:
-        seats.look_at(self.games, self._books, index, self.observations, self.masks, self.hidden, *self._scales)
-
-    def _play(self, index: NDArray[np.int64], actions: NDArray[np.int64], learner: bool) -> None:
-        seats.play_seats(
-            self.games, self._books, self.ledgers, index, actions, learner, self.final_observations, self.final_hidden,
-            *self._scales,
-        )  # fmt: skip
-
-    def _opponents_act(self, candidates: NDArray[np.int64]) -> None:
-        """Let the opponents act in these games until the learner is to decide in each."""
-        while True:
-            n = seats.wait_for_opponents(
-                self.games, self._books, self.ledgers, candidates, self._waiting, self._bounds,
-                self._their_observations, self._their_masks,
-            )  # fmt: skip
-            if n == 0:
-                return
-            candidates, chosen = self._waiting[:n], self._their_actions[:n]
-            for slot, policy in enumerate(self.opponents):
-                part = slice(self._bounds[slot], self._bounds[slot + 1])
-                if policy is not None and part.start < part.stop:
-                    chosen[part] = policy.act(self._their_observations[part], self._their_masks[part], self._generators[slot])
-            bad = loops.first_illegal_at(self.games, self._books, candidates, chosen)
-            if bad >= 0:
-                policy = self.opponents[self.ledgers["slot"][candidates[bad]]]
-                name = getattr(policy, "name", type(policy).__name__)
-                raise IllegalActionError(
-                    f"opponent {name!r}, game {candidates[bad]}: action {chosen[bad]} is not legal; "
-                    f"legal: {describe_legal(self._their_masks[bad])}"
-                )
-            self._play(candidates, chosen, False)
+    def _final(self, done: NDArray[np.bool_]) -> dict[str, Any]:
+        """How the hands ended that this step replaced by new ones, in Gymnasium's form."""
+        observations = np.full(self.num_envs, None, dtype=object)
+        masks = np.zeros_like(self.tables.masks)
+        masks[done] = 1
+        for i, row in zip(np.flatnonzero(done), self.tables.final_observations[done], strict=True):
+            observations[i] = row
+        info = {"action_mask": masks, "_action_mask": done.copy()}
+        return {"final_obs": observations, "_final_obs": done.copy(), "final_info": info, "_final_info": done.copy()}

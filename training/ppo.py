@@ -23,8 +23,8 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
+from archie_env.learner import LearnerTables
 from archie_env.policy import Policy
-from archie_env.vector import LearnerTables
 from training import checkpoint
 from training.config import Config, config_from, load_config
 from training.network import ArchiePolicy, cpu_has_bfloat16
@@ -214,7 +214,12 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         run.restore(arrays, meta)
     logger = configure(str(out), ["tensorboard"])
     run.model.set_logger(logger)
-    say = (lambda text: None) if quiet else tqdm.write
+
+    def say(text: str) -> None:
+        if not quiet:
+            tqdm.write(text)
+            sys.stdout.flush()  # a file or pipe would see it at the end only
+
     done = round(1000 * run.progress)
     with tqdm(total=1000, initial=done, unit="‰", disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
         while run.progress < 1:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sb3_contrib.common.maskable.buffers import MaskableRolloutBuffer, MaskableRolloutBufferSamples
 
 from agents.ppo import PPOPolicy
+from archie_env.learner import LearnerTables
 from archie_env.observation import fields
 from archie_env.policy import Policy, UniformPolicy
-from archie_env.vector import LearnerTables
 from training._kernels import two_seat_advantages
 from training.config import Opponents
 

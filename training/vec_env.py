@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from archie_env._core.seats import BOTH
+from archie_env.learner import LearnerTables
 from archie_env.observation import highest
-from archie_env.vector import LearnerTables
 
 Indices = None | int | Iterable[int]
 
