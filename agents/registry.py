@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from agents.rule_based import RuleBasedPolicy
 from agents.scripted import ScriptedPolicy
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, UniformPolicy
@@ -31,6 +32,10 @@ def _raise_draw(rules: Rules) -> Policy:
     return ScriptedPolicy("raise_draw", raises=True, draws=True, rules=rules)
 
 
+def _rule_based(rules: Rules) -> Policy:
+    return RuleBasedPolicy(rules)
+
+
 def _human(rules: Rules) -> Policy:
     from agents.human import HumanPolicy
 
@@ -50,6 +55,7 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "raise": _raise,
     "call_draw": _call_draw,
     "raise_draw": _raise_draw,
+    "rule_based": _rule_based,
     "human": _human,
 }
 _FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo}
