@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -163,22 +162,22 @@ def write_archive(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Ma
     text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **{"meta": text, **arrays})  # type: ignore[arg-type]  # savez's stub takes no keyword arrays
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.partial")  # one name, so that what a killed writer left is written over
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("wb") as file:
             file.write(buffer.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
 def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the ``meta`` of a file of `write_archive`, refused unless it is whole and of this form and version."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(arrays.pop("meta").tobytes())
         found = meta["format"], meta["version"]

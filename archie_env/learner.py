@@ -21,6 +21,9 @@ from archie_env.rules import Replacements, Rules, as_rules
 Seat = Literal["alternate", "dealer", "big_blind"]
 _ROLES: Final = {"alternate": seats.ALTERNATE, "dealer": seats.ALWAYS_DEALER, "big_blind": seats.ALWAYS_BIG_BLIND}
 
+_MOST_ROUND_TRIPS: Final = 10_000
+"""Round trips of opponents before a step gives up: far above what hands that end before the learner decides can take."""
+
 
 def divide_games(n: int, shares: Sequence[float]) -> NDArray[np.int16]:
     """``(n,)``: ascending slots, each holding its share of the games to the nearest game."""
@@ -176,7 +179,7 @@ class LearnerTables:
 
     def _opponents_act(self, candidates: NDArray[np.int64]) -> None:
         """Let the opponents act in these games until the learner is to decide in each."""
-        while True:
+        for _ in range(_MOST_ROUND_TRIPS):
             n = seats.wait_for_opponents(
                 self.games, self._books, self.ledgers, candidates, self._waiting, self._bounds,
                 self._their_observations, self._their_masks,
@@ -197,3 +200,7 @@ class LearnerTables:
                     f"legal: {describe_legal(self._their_masks[bad])}"
                 )
             self._play(candidates, chosen, False)
+        raise RuntimeError(
+            f"game {candidates[0]}: {_MOST_ROUND_TRIPS} decisions of opponents in a row and none for the learner: "
+            "an opponent that folds every hand it opens leaves nothing to learn from this seat"
+        )

@@ -1,0 +1,396 @@
+"""The PPO trainer: advantages for each player, masks, configurations, checkpoints, and the policy it writes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch as th
+from numpy.typing import NDArray
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+
+from agents.hand_features import KEEPS, HandReader
+from agents.ppo import PPOPolicy, write_archive
+from archie_env.actions import DISCARD, discards
+from archie_env.batch import Batch
+from archie_env.cards import parse_cards
+from archie_env.errors import ArchieError, ConfigError
+from archie_env.learner import LearnerTables
+from archie_env.observation import decode, scaled
+from archie_env.policy import UniformPolicy
+from archie_env.rules import Rules
+from training import checkpoint
+from training.config import Config, config_from, load_config
+from training.network import ArchiePolicy
+from training.ppo import CHECKPOINT, POLICY, Run, main, train
+from training.vec_env import TablesVecEnv
+
+ROOT = Path(__file__).parent.parent
+SMALL: dict[str, Any] = {
+    "seed": 3,
+    "budget": {"decisions": 6 * 48 * 8},
+    "rollout": {"games": 48, "steps": 8},
+    "learning": {"batch": 96},
+    "network": {"widths": [24, 16], "bfloat16": "off"},
+    "opponents": {"itself": 0.5, "past": 0.3, "past_every": 2, "past_kept": 2, "named": {"call": 0.2}},
+    "report": {"times": 1, "deals": 8, "last_deals": 8, "agents": ["uniform"], "log_every": 1, "save_every": 1},
+}
+
+
+def small(**sections: Any) -> Config:
+    return config_from(SMALL | sections, "small")
+
+
+def state_of(run: Run) -> dict[str, bytes]:
+    """Everything that decides how a run goes on."""
+    arrays = checkpoint.module_arrays(run.model.policy) | checkpoint.optimizer_arrays(run.model.policy.optimizer)
+    arrays |= run.tables.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.past.policies)}
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+# Advantages
+
+
+def expected_advantages(buffer: Any, last_values: Any, last_done: Any, last_position: Any, decay: float) -> NDArray[Any]:
+    """Each player's decisions of each hand as a list of its own, then the definition: a decayed sum of its errors."""
+    steps, games = buffer.rewards.shape
+    positions = 1 - buffer.observations[..., buffer._dealer].astype(int)
+    advantages = np.full((steps, games), np.nan)
+    for i in range(games):
+        opens = [t for t in range(steps) if t == 0 or buffer.episode_starts[t, i]]
+        for first, after in zip(opens, [*opens[1:], steps], strict=True):
+            finished = after < steps or bool(last_done[i])
+            for position in (0, 1):
+                own = [t for t in range(first, after) if positions[t, i] == position]
+                if finished:
+                    won = buffer.rewards[after - 1, i]
+                    tail = won if positions[after - 1, i] == position else -won
+                else:
+                    tail = last_values[i] if last_position[i] == position else -last_values[i]
+                targets = [*(buffer.values[t, i] for t in own[1:]), tail][-len(own) :] if own else []
+                errors = [target - buffer.values[t, i] for t, target in zip(own, targets, strict=True)]
+                for k, t in enumerate(own):
+                    advantages[t, i] = sum(decay**j * error for j, error in enumerate(errors[k:]))
+    return advantages
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.8, 1.0])
+def test_advantages_are_each_players_own(decay: float) -> None:
+    run = Run(small(rollout={"games": 48, "steps": 40, "decay": decay}))
+    model, buffer = run.model, run.model.rollout_buffer
+    model.collect_rollouts(run.env, run._callback, buffer, 40)
+    with th.no_grad():
+        last_values = model.policy.predict_values(th.from_numpy(model._last_obs)).numpy()[:, 0]
+    expected = expected_advantages(
+        buffer, last_values, model._last_episode_starts, run.tables.games["turn"].astype(int), decay
+    )  # fmt: skip
+    assert buffer.episode_starts[1:].sum() > 50
+    assert np.allclose(buffer.advantages, expected, atol=1e-4)
+    assert np.allclose(buffer.returns, expected + buffer.values, atol=1e-4)
+
+
+def test_masks_in_the_rollout_are_zeros_and_ones_and_allow_what_was_played() -> None:
+    run = Run(small())
+    buffer = run.model.rollout_buffer
+    run.model.collect_rollouts(run.env, run._callback, buffer, 8)
+    assert set(np.unique(buffer.action_masks)) == {0.0, 1.0}
+    assert np.take_along_axis(buffer.action_masks, buffer.actions.astype(int), axis=2).all()
+
+
+# The SB3 face
+
+
+def test_maskable_ppo_runs_on_the_vec_env_as_it_comes() -> None:
+    env = TablesVecEnv(LearnerTables(8, [UniformPolicy()], seed=1, dtype="float32"))
+    assert is_masking_supported(env)
+    model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, device="cpu", seed=2)
+    model.learn(256)
+    assert get_action_masks(env).shape == (8, 35)
+    assert model.ep_info_buffer
+    assert all({"r", "l", "t"} == set(episode) for episode in model.ep_info_buffer)
+
+
+def test_finished_hands_show_their_end_and_their_statistics_the_sb3_way() -> None:
+    env = TablesVecEnv(LearnerTables(16, [UniformPolicy()], seed=1))
+    env.seed(4)
+    first = env.reset()
+    total, episodes = 0.0, 0
+    for _ in range(50):
+        masks = np.stack(env.env_method("action_masks"))
+        _, rewards, dones, infos = env.step(masks.argmax(axis=1))
+        for i, info in enumerate(infos):
+            assert ("terminal_observation" in info) == dones[i]
+            if dones[i]:
+                assert info["TimeLimit.truncated"] is False
+                assert info["episode"]["r"] == rewards[i]
+                assert env.observation_space.contains(info["terminal_observation"])
+                assert decode(info["terminal_observation"], "archie").phase == 7
+                total, episodes = total + info["episode"]["r"], episodes + 1
+    assert episodes == env.tables.hands.sum() - env.tables.walks.sum()
+    env.seed(4)
+    assert np.array_equal(env.reset(), first)
+    assert not np.array_equal(env.reset(), first)
+    with pytest.raises(AttributeError):
+        env.env_method("render")
+
+
+# Hands as the network reads them
+
+
+@pytest.mark.parametrize(
+    ("hand", "kept"),
+    [
+        ("2c 3d 8h 8s Kd", ["2c 3d 8h", "8h 8s", "3d Kd", "2c 3d"]),
+        ("4c 5c 6d 7c Kc", ["4c 5c 6d 7c", "", "4c 5c 7c Kc", "4c 5c 6d 7c"]),
+        ("9c 9d 9h Ts Td", ["", "9c 9d 9h Ts Td", "9d Td", "9c Ts"]),
+        ("2c 3c 4c 5c Ac", ["2c 3c 4c 5c Ac"] + [""] + ["2c 3c 4c 5c Ac"] * 2),
+    ],
+)
+def test_the_named_discards_keep_what_they_say(hand: str, kept: list[str]) -> None:
+    cards = parse_cards(hand)
+    row = np.zeros((1, 388), np.int8)
+    for k, card in enumerate(cards):
+        row[0, 208 + 17 * k + (card >> 2)] = row[0, 208 + 17 * k + 13 + (card & 3)] = 1
+    _, keeps = HandReader(Rules())(row)
+    for name, bits, expected in zip(KEEPS, keeps[0], kept, strict=True):
+        thrown = discards(DISCARD + int(bits), cards)
+        assert set(cards) - set(thrown) == set(parse_cards(expected)), name
+
+
+# The policy as a player
+
+
+@pytest.mark.parametrize("network", [{}, {"slots": False}, {"hand_features": False, "hidden_cards": False}])
+@pytest.mark.parametrize("rules", ["archie", "midi"])
+def test_the_exported_policy_plays_with_the_networks_probabilities(network: dict[str, Any], rules: str, tmp_path: Path) -> None:
+    run = Run(small(rules=rules, network={"widths": [24], "bfloat16": "off", **network}, report={"agents": []}))
+    run.update()
+    run.policy().save(tmp_path / "policy.npz")
+    policy = PPOPolicy.load(tmp_path / "policy.npz", rules)
+    rows, masks = run.tables.observations, run.tables.masks
+    seen = th.from_numpy(np.asarray(run.model._last_obs))
+    with th.no_grad():
+        expected = run.model.policy.get_distribution(seen, masks).distribution.probs.numpy()
+    assert np.allclose(policy.probabilities(rows, masks), expected, atol=1e-5)
+    assert np.allclose(policy.probabilities(scaled(rows, rules), masks), expected, atol=1e-5)
+    greedy = PPOPolicy.load(tmp_path / "policy.npz", rules, greedy=True)
+    best = np.where(masks != 0, expected, -1).argmax(axis=1)
+    assert (greedy.act(rows, masks, np.random.default_rng(0)) == best).mean() > 0.99
+    assert (greedy.probabilities(rows, masks).sum(axis=1) == 1).all()
+
+
+def test_float_and_int8_observations_give_the_network_the_same_input() -> None:
+    batch = Batch(32, seed=2)
+    for _ in range(4):
+        batch.step(batch.sample_actions())
+    values = []
+    for dtype in ("int8", "float32"):
+        env = TablesVecEnv(LearnerTables(4, [UniformPolicy()], seed=1, dtype=dtype))
+        model = MaskablePPO(
+            ArchiePolicy, env, seed=5, device="cpu", policy_kwargs={"rules": Rules().to_dict(), "widths": (16,)}
+        )
+        rows = batch.observations if dtype == "int8" else scaled(batch.observations, "archie")
+        with th.no_grad():
+            values.append(model.policy.get_distribution(th.from_numpy(rows), batch.masks).distribution.probs.numpy())
+    assert np.allclose(values[0], values[1], atol=1e-6)
+
+
+def test_the_policy_starts_on_standing_pat_and_the_slots() -> None:
+    policy = Run(small()).policy()
+    batch = Batch(400, seed=2)
+    while not (drawing := batch.masks[:, DISCARD] != 0).all():
+        batch.step(np.where(drawing, DISCARD, 1))
+        if batch.done.any():
+            break
+    rows, masks = batch.observations[drawing], batch.masks[drawing]
+    probabilities = policy.probabilities(rows, masks)
+    assert probabilities[:, DISCARD].mean() > 3 / 32
+
+
+@pytest.mark.parametrize("damage", ["truncated", "pickle", "text", "version", "other", "missing", "shape", "nothing"])
+def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.npz"
+    policy = Run(small()).policy()
+    policy.save(path)
+    whole = path.read_bytes()
+    if damage == "truncated":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif damage == "pickle":
+        path.write_bytes(pickle.dumps({"weights": [1, 2]}))
+    elif damage == "text":
+        path.write_text("weights")
+    elif damage == "version":
+        write_archive(path, policy.weights, {"format": "archie-env ppo policy", "version": 99})
+    elif damage == "other":
+        checkpoint.save(path, dict(policy.weights), {})
+    elif damage == "missing":
+        PPOPolicy(policy.weights, policy.meta).save(path)
+        weights = {k: v for k, v in policy.weights.items() if k != "head.bias"}
+        meta = policy.meta | {"format": "archie-env ppo policy", "version": 1, "rules": Rules().to_dict()}
+        write_archive(path, weights, meta)
+    elif damage == "shape":
+        weights = dict(policy.weights) | {"head.bias": np.zeros(3, np.float32)}
+        meta = policy.meta | {"format": "archie-env ppo policy", "version": 1, "rules": Rules().to_dict()}
+        write_archive(path, weights, meta)
+    else:
+        path.unlink()
+    with pytest.raises(ArchieError, match=r"policy\.npz"):
+        PPOPolicy.load(path)
+
+
+def test_a_policy_for_other_rules_is_refused(tmp_path: Path) -> None:
+    Run(small()).policy().save(tmp_path / "policy.npz")
+    with pytest.raises(ArchieError, match="trained for rules archie, expected pagat"):
+        PPOPolicy.load(tmp_path / "policy.npz", "pagat")
+
+
+# Checkpoints
+
+
+def test_a_resumed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
+    undisturbed = Run(small())
+    for _ in range(6):
+        undisturbed.update()
+    stopped = Run(small())
+    for _ in range(3):
+        stopped.update()
+    stopped.save(tmp_path / CHECKPOINT)
+    del stopped
+    np.random.seed(9)  # noqa: NPY002  # no global generator of NumPy decides anything
+    resumed = Run(small())
+    resumed.restore(*checkpoint.load(tmp_path / CHECKPOINT))
+    for _ in range(3):
+        resumed.update()
+    assert state_of(resumed) == state_of(undisturbed)
+
+
+def test_a_killed_run_is_resumed_to_the_same_policy(tmp_path: Path) -> None:
+    config = tmp_path / "small.toml"
+    config.write_text(toml_of(SMALL))
+    command = [sys.executable, "-m", "training.ppo", "--config", str(config), "--seed", "3"]
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], cwd=ROOT)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed" / CHECKPOINT).exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert (tmp_path / "killed" / CHECKPOINT).exists()
+    resumed = train(small(), tmp_path / "killed", resume=True, quiet=True)
+    whole = train(small(), tmp_path / "whole", quiet=True)
+    assert all(np.array_equal(resumed.weights[name], whole.weights[name]) for name in whole.weights)
+    assert not [p for p in (tmp_path / "killed").iterdir() if p.name.startswith(".")], "no half-written file is left"
+
+
+def toml_of(values: dict[str, Any]) -> str:
+    """Enough TOML for the tests' tables."""
+
+    def value(v: Any) -> str:
+        if isinstance(v, dict):
+            return "{ " + ", ".join(f"{k} = {value(x)}" for k, x in v.items()) + " }"
+        return str(v).lower() if isinstance(v, bool) else repr(v).replace("'", '"')
+
+    lines = []
+    for section, table in values.items():
+        if isinstance(table, dict):
+            lines += [f"[{section}]", *(f"{k} = {value(v)}" for k, v in table.items())]
+    return "\n".join(lines)
+
+
+def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / CHECKPOINT
+    checkpoint.save(path, {"x": np.arange(3)}, {"n": 1})
+    before = path.read_bytes()
+
+    def out_of_power(descriptor: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", out_of_power)
+    with pytest.raises(OSError, match="no space"):
+        checkpoint.save(path, {"x": np.arange(4)}, {"n": 2})
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+def test_a_checkpoint_of_another_configuration_is_not_resumed(tmp_path: Path) -> None:
+    train(small(budget={"decisions": 1}), tmp_path, quiet=True)
+    with pytest.raises(ConfigError, match="another configuration"):
+        train(small(seed=4), tmp_path, resume=True, quiet=True)
+    longer = train(small(budget={"decisions": 2 * 48 * 8}), tmp_path, resume=True, quiet=True)
+    assert longer.meta["decisions"] == 2 * 48 * 8
+    assert (tmp_path / POLICY).exists()
+
+
+# Configurations
+
+
+def test_every_shipped_configuration_loads() -> None:
+    for path in sorted((ROOT / "configs/ppo").glob("*.toml")):
+        assert load_config(path).budget.decisions > 0
+
+
+def test_a_configuration_survives_its_plain_form() -> None:
+    config = small()
+    assert config_from(config.to_dict(), "again") == config
+    text = toml_of(SMALL)
+    assert config_from({"seed": 3} | tomllib.loads(text), "toml") == config
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"speed": 1}, "bad.toml: unknown key 'speed': expected one of seed, threads, rules, budget"),
+        ({"learning": {"rat": 1}}, "unknown key 'learning.rat': expected one of rate, last_rate"),
+        ({"learning": {"rate": "fast"}}, "learning.rate = 'fast': expected a number 1e-08 to 1"),
+        ({"learning": {"rate": -1}}, "learning.rate = -1: expected a number"),
+        ({"learning": {"rate": float("nan")}}, "learning.rate = nan: expected a number"),
+        ({"learning": 3}, "learning = 3: expected a table"),
+        ({"learning": {"epochs": True}}, "learning.epochs = True: expected a whole number 1 to 100"),
+        ({"learning": {"batch": 10**6}}, "learning.batch = 1000000: expected at most rollout.games x rollout.steps = 16384"),
+        ({"seed": -1}, "seed = -1: expected a whole number"),
+        ({"seed": 1.5}, "seed = 1.5: expected a whole number"),
+        ({"rules": "holdem"}, "rules = 'holdem': .*expected one of archie"),
+        ({"rules": {"drows": 3}}, "unknown rule 'drows'"),
+        ({"network": {"widths": [256, 0]}}, "network.widths = .*: expected a list of whole numbers 1 to 8192"),
+        ({"network": {"widths": []}}, "at least one layer"),
+        ({"network": {"bfloat16": "yes"}}, "expected one of 'auto', 'on', 'off'"),
+        ({"opponents": {"itself": 0, "past": 0}}, "every share is 0"),
+        ({"opponents": {"named": {"call": 2}}}, "opponents.named = .*: expected a table of names"),
+        ({"report": {"agents": [1]}}, "report.agents = .*: expected a list of names"),
+    ],
+)
+def test_a_bad_configuration_is_refused_with_the_key_and_what_is_allowed(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_from(values, "bad.toml")
+
+
+@pytest.mark.parametrize("text", ["rate", "=3", "seed.x=1", "learning.rate=", "learning.rate=[1"])
+def test_a_bad_override_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("seed = 2\n")
+    with pytest.raises(ConfigError):
+        load_config(path, [text])
+
+
+def test_flags_override_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[learning]\nrate = 0.5\n")
+    config = load_config(path, ["learning.rate=3e-4", "network.bfloat16=off", "opponents.named.call=0.1"])
+    assert (config.learning.rate, config.network.bfloat16, dict(config.opponents.named)) == (3e-4, "off", {"call": 0.1})
+
+
+def test_the_command_line_reports_bad_input_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: No such file or directory" in capsys.readouterr().err
+    (tmp_path / "broken.toml").write_text("seed = ")
+    assert main(["--config", str(tmp_path / "broken.toml")]) == 2
+    assert "not TOML" in capsys.readouterr().err
