@@ -17,9 +17,10 @@ from archie_env.batch import chip_scales, seed_word
 from archie_env.errors import ArchieError, OrderError, RulesError
 from archie_env.game import SEATS, Game, action_number, deck_order
 from archie_env.observation import ReadsRulebook, highest, width
+from archie_env.render import ansi, rgb_array
 from archie_env.rules import Replacements, Rules
 
-RenderMode = Literal["ansi", "rgb_array"]
+RenderMode = Literal["human", "ansi", "rgb_array"]
 Viewpoint = Literal["player_0", "player_1", "to_act"]
 _OPTIONS = ("dealer", "deck")
 
@@ -39,7 +40,7 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
 
     Args:
         rules: a preset's name (archie, barge, pagat, mini, midi) or a `Rules` value.
-        render_mode: ``ansi``, ``rgb_array`` or None.
+        render_mode: ``ansi`` for text, ``rgb_array`` for a picture, ``human`` to print the text after every step, or None.
         hands: play a session of this many hands, positions swapping; None plays one hand, or with ``stack`` until a player
             can't cover the reserve.
         stack: chips each player starts a session with; the session ends when a player can't cover ``rules.reserve`` (R1.4).
@@ -153,6 +154,8 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
         if self.stacks is not None:
             for info in self.infos.values():
                 info["stacks"] = dict(self.stacks)
+        if self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """What an agent sees and may do now."""
@@ -175,9 +178,7 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
     def step(self, action: int | None) -> None:
         """Play an action of ``agent_selection``; None for an agent whose episode has ended."""
         if not self.agents:
-            raise OrderError(
-                f"step({action!r}): {'the episode has ended' if self._hand_number >= 0 else 'not started'}, call reset()"
-            )
+            raise OrderError(f"step({action!r}): no episode is running, call reset() first")
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
@@ -195,9 +196,9 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
         if seat == table.ENDED:
             self._end_hand(masks)
             return
+        self.agent_selection = SEATS[seat]
         self._take(masks)
         self._rows[seat] = row
-        self.agent_selection = SEATS[seat]
 
     def _end_hand(self, masks: NDArray[np.int8]) -> None:
         """Pay the hand; deal the next one of the session, or end the episode."""
@@ -233,19 +234,18 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
         return game
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """A table as text (``ansi``) or as a picture ``(height, width, 3)`` uint8 (``rgb_array``), seen from ``viewpoint``."""
-        from archie_env import render
-
+        """The table seen from ``viewpoint``: text (``ansi``), printed (``human``), or a picture ``(height, width, 3)`` uint8."""
         if self.render_mode is None:
             raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
         game = self.game
         seat = game.to_act if self.viewpoint == "to_act" else None if self.viewpoint is None else SEATS.index(self.viewpoint)
-        view = game.view(seat)
-        return (
-            render.ansi(view, self.rules, self.stacks)
-            if self.render_mode == "ansi"
-            else render.rgb_array(view, self.rules, self.stacks)
-        )
+        if self.render_mode == "rgb_array":
+            return rgb_array(game.view(seat), self.rules, self.stacks)
+        text = ansi(game.view(seat), self.rules, self.stacks)
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
 
     def close(self) -> None:
         """Nothing to release."""

@@ -14,13 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from archie_env._core import batch as loops
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
-from archie_env.errors import IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import ReadsRulebook, highest, width
 from archie_env.rules import Replacements, Rules
 
 
 def seed_word(seed: int | None) -> np.uint64:
     """64 bits from any non-negative seed, or fresh ones from the system for None."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ArchieError(f"seed {seed!r}: expected a non-negative int, or None for a fresh one")
     return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
@@ -66,9 +68,9 @@ class Batch(ReadsRulebook):
         first: int = 0,
     ) -> None:
         if n < 1:
-            raise ValueError(f"n {n}: expected at least 1 game")
+            raise ArchieError(f"n {n!r}: expected at least 1 game")
         if dtype not in ("int8", "float32"):
-            raise ValueError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
+            raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)
         self.games: NDArray[Any] = np.zeros(n, GAME)
         """``(n,)`` records of the games, for those who know what they do."""
