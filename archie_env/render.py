@@ -5,14 +5,14 @@ Both are made from a `View` alone: what is face down for the viewer is not there
 >>> from archie_env.game import Game
 >>> game = Game(deck="9c As 9h 2d 7d 3c 7s 4h 2c 5s", dealer=0)
 >>> print(ansi(game.view(0), game.rules))
-Archie (rules archie): betting round 1 of 4                                             pot 3
----------------------------------------------------------------------------------------------
+Archie (rules archie): betting round 1 of 4                                                   pot 3
+---------------------------------------------------------------------------------------------------
   seat      place      cards           paid  draws
 > player_0  dealer     2d 3c 4h 5s As     1  -      five-high straight, wheel
   player_1  big blind  ?? ?? ?? ?? ??     2  -
----------------------------------------------------------------------------------------------
+---------------------------------------------------------------------------------------------------
 Round 1: player_0 posts 1, player_1 posts 2
----------------------------------------------------------------------------------------------
+---------------------------------------------------------------------------------------------------
 player_0 to act: fold (0), call 1 (1), raise to 4 (2)
 """
 
@@ -33,7 +33,7 @@ from archie_env.rules import Rules
 
 __all__ = ["ansi", "rgb_array"]
 
-WIDTH: Final = 93
+WIDTH: Final = 99
 """Columns of the text table."""
 _LINE: Final = "-" * WIDTH
 _FACE_DOWN: Final = "??"
@@ -116,7 +116,8 @@ def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
     """Whose turn it is and what may be done."""
     if view.to_act is None:
         return []
-    label = f"{names[view.to_act]} to {'draw' if view.drawing else 'act'}"
+    deed = "draw" if view.drawing else "act"
+    label = f"your turn to {deed}" if names[view.to_act] == wording.YOU else f"{names[view.to_act]} to {deed}"
     if not view.legal:
         return [label]
     if not view.drawing:

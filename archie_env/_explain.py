@@ -1,0 +1,149 @@
+"""Rules in words, made from a `Rules` value, so that no sentence can say what the engine does not do."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final
+
+from archie_env._core.tables import FULL_HOUSE, PAIR, QUADS, TRIPS, TWO_PAIR, high_classes
+from archie_env.cards import RANKS
+from archie_env.hands import CATEGORY_NAMES, HandValues
+from archie_env.rules import PRESETS, Rules
+
+WIDTH: Final = 96
+_LABEL: Final = 12
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
+_SUITS_NEEDED: Final = {PAIR: 2, TWO_PAIR: 2, TRIPS: 3, FULL_HOUSE: 3, QUADS: 4}
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{_NUMBERS[n]} {noun}{'' if n == 1 else 's'}"
+
+
+def explain(rules: Rules) -> str:
+    """The whole game under these rules, a paragraph for each subject."""
+    lines = [f"Archie, rules {rules.name}", ""]
+    for label, sentences in (
+        ("Table", _table(rules)),
+        ("Betting", _betting(rules)),
+        ("Draws", _draws(rules)),
+        ("High", _high(rules)),
+        ("Low", _low(rules)),
+        ("The pot", _pot(rules)),
+    ):
+        lines += textwrap.wrap(f"{label:{_LABEL}}{sentences}", WIDTH, subsequent_indent=" " * _LABEL, break_on_hyphens=False)
+        lines.append("")
+    return "\n".join(lines[:-1])
+
+
+def _table(rules: Rules) -> str:
+    small, big = rules.stakes.blinds
+    return (
+        f"Two players, {rules.deck_size} cards (ranks {rules.ranks}, suits {rules.suits}), "
+        f"hands of {_count(rules.hand_size, 'card')}, all face down; nothing is ever reshuffled. "
+        f"The dealer posts the small blind {small}, the other player the big blind {big}; both count as paid. "
+        f"Positions swap for the next hand. A player can pay at most {rules.reserve} chips in a hand "
+        "and needs that many to be dealt in, so nobody is ever all-in."
+    )
+
+
+def _betting(rules: Rules) -> str:
+    bets = rules.stakes.bets
+    sizes = f"{bets[0]} chips" if len(set(bets)) == 1 else f"{', '.join(map(str, bets))} chips by round"
+    raises = rules.raise_cap - 1
+    cap = f"at most one bet and {_count(raises, 'raise')} a round" if raises else "at most one bet and no raise a round"
+    option = ", and keeps the option to raise when merely called" if raises else ""
+    later = " in the first round, the big blind in every later one" if rules.draws else ""
+    return (
+        f"{_count(rules.rounds, 'round').capitalize()}; bets and raises are {sizes}, {cap}. "
+        f"In the first round the big blind is the bet{option}. The dealer acts first{later}. "
+        "With nothing to call: check or bet; facing a wager: fold, call or raise. "
+        "A fold ends the hand, and the other player takes the pot without showing cards."
+    )
+
+
+def _draws(rules: Rules) -> str:
+    if not rules.draws or not rules.max_discard:
+        return "None: the cards dealt are played to the end."
+    when = "after each betting round but the last" if rules.draws > 1 else "between the two betting rounds"
+    order = (
+        "Both commit their discards before either sees the other's number; numbers become public with the replacements."
+        if rules.draw_order == "simultaneous"
+        else "The big blind discards first, and the dealer knows that number before discarding."
+    )
+    return (
+        f"{_count(rules.draws, 'draw').capitalize()}, {when}: replace up to {_count(rules.max_discard, 'card')} or stand pat. "
+        f"{order} Replacements are dealt face down, the big blind's first."
+    )
+
+
+def _high(rules: Rules) -> str:
+    possible = sorted({category for category, _ in high_classes(rules.hand_size, rules.flushes)}, reverse=True)
+    names = [CATEGORY_NAMES[c] for c in possible if _SUITS_NEEDED.get(c, 1) <= len(rules.suits)]
+    ranks = "then ranks from the largest group and the highest card down. Suits never rank."
+    order = f"From best to worst: {', '.join(names)}; {ranks}"
+    if rules.high_qualifier is None:
+        return f"No hand qualifies for the high half. {order}"
+    values = HandValues(rules)
+    if values.high_qualifier > len(high_classes(rules.hand_size, rules.flushes)):
+        return f"No hand is good enough to qualify. {order}"
+    least = values.high_name(values.high_qualifier)
+    more = "; two pair of any ranks qualify" if CATEGORY_NAMES[TWO_PAIR] in names else ""
+    straights = "" if rules.hand_size == 5 else " Straights and flushes do not count."
+    return f"A {least} or better qualifies{more}. {order}{straights}"
+
+
+def _low(rules: Rules) -> str:
+    if rules.low_qualifier is None:
+        return "No hand qualifies for the low half."
+    ace_low = sorted(rules.ranks, key=(RANKS[-1] + RANKS[:-1]).index)
+    allowed = ace_low[: ace_low.index(rules.low_qualifier) + 1]
+    top = rules.low_qualifier
+    text = (
+        f"{_count(rules.hand_size, 'different rank').capitalize()}, none above {top}, qualify"
+        if rules.hand_size > 1
+        else (f"A card not above {top} qualifies")
+    )
+    if len(allowed) < rules.hand_size:
+        return f"{text}; this deck has too few such ranks, so no hand does."
+    best = "-".join(reversed(allowed[: rules.hand_size]))
+    ignored = "; straights and flushes are ignored" if rules.hand_size == 5 else ""
+    return f"{text}; the ace is low{ignored}. Compared from the highest card down, the lower wins: {best} is best."
+
+
+def _pot(rules: Rules) -> str:
+    neither = (
+        "the best ordinary high hand takes everything"
+        if rules.no_qualifier == "best_high"
+        else "the players divide the pot equally"
+    )
+    return (
+        "There is no declaring: every hand competes wherever it qualifies. "
+        "Hands that qualify in both directions: half to the best high, half to the best low. "
+        f"In one direction only: its best hand takes everything. In neither: {neither}. "
+        "Equal hands share the part they tie for; an odd chip of the pot goes to high, "
+        "an odd chip of a shared part to the big blind."
+    )
+
+
+def preset_table() -> str:
+    """Every preset in a row."""
+    rows = [("preset", "cards", "hand", "draws", "discards", "high", "low", "nobody qualifies", "blinds", "bets", "wagers")]
+    for name, rules in PRESETS.items():
+        rows.append(
+            (
+                name,
+                str(rules.deck_size),
+                str(rules.hand_size),
+                str(rules.draws),
+                rules.draw_order,
+                f"pair of {rules.high_qualifier}s" if rules.high_qualifier else "none",
+                f"{rules.low_qualifier} or lower" if rules.low_qualifier else "none",
+                rules.no_qualifier.replace("_", " "),
+                "/".join(map(str, rules.stakes.blinds)),
+                "/".join(map(str, rules.stakes.bets)),
+                str(rules.raise_cap),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
