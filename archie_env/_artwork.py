@@ -12,13 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from archie_env.cards import RANKS, SUITS
-
-try:
-    from PIL import Image, ImageDraw, ImageFilter, ImageFont
-except ImportError as error:
-    raise ImportError('pictures need Pillow: pip install "archie-env[render]"') from error
 
 SCALE: Final = 2
 CARD_WIDTH, CARD_HEIGHT = 84, 118
@@ -50,7 +46,7 @@ _CHIP_COLORS: Final = (
 def _font(size: int) -> ImageFont.FreeTypeFont:
     font = ImageFont.load_default(size * SCALE)
     if not isinstance(font, ImageFont.FreeTypeFont):
-        raise ImportError('pictures need a Pillow built with FreeType: pip install "archie-env[render]"')
+        raise ImportError("pictures need a Pillow with FreeType")
     return font
 
 

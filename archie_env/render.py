@@ -141,7 +141,9 @@ def _outcome(view: View, names: tuple[str, str]) -> list[str]:
 
 def rgb_array(view: View, rules: Rules, stacks: Mapping[str, int] | None = None) -> NDArray[np.uint8]:
     """The table as a picture, ``(height, width, 3)`` uint8; needs Pillow (``pip install "archie-env[render]"``)."""
-    from archie_env import _picture
-
+    try:
+        from archie_env import _picture
+    except ImportError as error:
+        raise ImportError('pictures need Pillow: pip install "archie-env[render]"') from error
     picture: NDArray[Any] = _picture.paint(view, rules, stacks)
     return picture
