@@ -234,7 +234,7 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
         return game
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """The table seen from ``viewpoint``: text (``ansi``), printed (``human``), or a picture ``(height, width, 3)`` uint8."""
+        """The table seen from ``viewpoint``: text (``ansi``), printed (``human``) or a picture ``(height, width, 3)`` uint8."""
         if self.render_mode is None:
             raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
         game = self.game

@@ -67,8 +67,8 @@ class Batch(ReadsRulebook):
         dtype: str = "int8",
         first: int = 0,
     ) -> None:
-        if n < 1:
-            raise ArchieError(f"n {n!r}: expected at least 1 game")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ArchieError(f"n {n!r}: expected a whole number of at least 1 game")
         if dtype not in ("int8", "float32"):
             raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)

@@ -273,8 +273,22 @@ class Game(ReadsRulebook):
         owed = "" if self.to_act is None else f", {self.owes(self.to_act)} to call"
         return (
             f"{who}, {cards}, pot {sum(self.paid)}{owed}, rules {self.rules.name}, dealer {SEATS[self.dealer]}, "
-            f"actions so far {list(self._actions)}"
+            f"actions so far: {' '.join(self._told(seat)) or 'none'}"
         )
+
+    def _told(self, seat: int | None) -> list[str]:
+        """The actions so far as far as a seat may know them: of the other's discards the counts, once public."""
+        told = []
+        for event in self._events:
+            if event.kind == "bet" or (event.kind == "draw" and seat in (None, event.seat)):
+                told.append(str(event.action))
+            elif event.kind == "draw":
+                told.append(f"({len(event.cards)} thrown)" if self._public(event) else "(committed)")
+        return told
+
+    def _public(self, event: Event) -> bool:
+        """Whether a discard's count is known to the other seat: dealt, or announced in sequential order (R5.1)."""
+        return event.round < self.round or self.rules.draw_order == "sequential"
 
     # ---- looking
 
@@ -284,7 +298,6 @@ class Game(ReadsRulebook):
             raise ArchieError(f"seat {seat!r}: expected 0 or 1, or None to see both hands")
         result = self.result if self.over else None
         shown = result is not None and result.folded is None
-        announced = self.rules.draw_order == "sequential"
         draws: tuple[list[int], list[int]] = ([], [])
         committed = [False, False]
         wagers: list[list[tuple[int, int]]] = [[] for _ in range(self.round + 1)]
@@ -292,10 +305,9 @@ class Game(ReadsRulebook):
             if event.kind == "bet" and event.action is not None:
                 wagers[event.round].append((event.seat, event.action))
             elif event.kind == "draw":
-                dealt = event.round < self.round
-                if dealt or announced or seat in (None, event.seat):
+                if seat in (None, event.seat) or self._public(event):
                     draws[event.seat].append(len(event.cards))
-                    committed[event.seat] = not dealt
+                    committed[event.seat] = event.round == self.round
         hands = tuple(h if seat in (None, s) or shown else None for s, h in enumerate(self.hands))
         legal = self.legal_actions() if seat in (None, self.to_act) else ()
         return View(

@@ -5,7 +5,7 @@ happened, so a history can't lie.  Several hands in one text are separated by bl
 
 >>> game = Game(seed=7, dealer=0)
 >>> game.apply(2); game.apply(0)
->>> print("\\n".join(transcript(game)))
+>>> print("\n".join(transcript(game)))
 player_0 posts the small blind 1
 player_1 posts the big blind 2
 player_1 is dealt 4s 6s 9c Js Kd
@@ -62,7 +62,7 @@ def describe_event(event: Event, owed: int = 0, wager: int = 0) -> str:
     """
     who = SEATS[event.seat]
     if event.kind == "deal":
-        return f"{who} is dealt {format_cards(event.cards, ' ') or 'nothing'}"
+        return f"{who} is dealt {format_cards(event.cards, ' ')}"
     if event.kind == "draw":
         return f"{who} discards {format_cards(event.cards, ' ')}" if event.cards else f"{who} stands pat"
     if event.action == FOLD:
@@ -82,6 +82,8 @@ def transcript(game: Game) -> Iterator[str]:
             heading = stage
             wagers = wagers if event.round == 0 else [0, 0]  # the blinds count in the first round (R1.2)
             yield stage
+        if event.kind == "deal" and not event.cards:
+            continue
         if event.kind == "post":
             blind = "small" if event.seat == game.dealer else "big"
             yield f"{SEATS[event.seat]} posts the {blind} blind {event.wager}"

@@ -268,3 +268,17 @@ def lowest_qualifying_high(rules: Rules) -> int:
 def highest_low_rank(rules: Rules) -> int | None:
     """The highest ace-low rank a low may hold, or None when there is no low."""
     return None if rules.low_qualifier is None else ace_low(RANKS.index(rules.low_qualifier))
+
+
+def index_table(rules: Rules | str) -> str:
+    """The blocks of a row as a Markdown table, for the documentation."""
+    lines = ["| index | block | shape | values | axes | meaning |", "|---|---|---|---|---|---|"]
+    for field in fields(rules):
+        last = field.start + field.size - 1
+        where = str(field.start) if last == field.start else f"{field.start}..{last}"
+        axes = (
+            " x ".join(f"{axis[0]} .. {axis[-1]}" if len(axis) > 2 else ", ".join(axis) for axis in field.axes) or "one number"
+        )
+        shape = " x ".join(map(str, field.shape)) or "1"
+        lines.append(f"| {where} | `{field.name}` | {shape} | 0..{field.high} | {axes} | {field.meaning} |")
+    return "\n".join(lines) + "\n"
