@@ -1,0 +1,356 @@
+"""Who plays: legality everywhere, what the rule-based player knows, and the person at the terminal."""
+
+from __future__ import annotations
+
+import functools
+import io
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agents import load, names
+from agents.human import HumanPolicy, PlayerLeftError, read_answer
+from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
+from archie_env.batch import Batch, Hands
+from archie_env.cards import parse_cards
+from archie_env.errors import ArchieError
+from archie_env.observation import decode, fields, scaled
+from archie_env.policy import Policy
+from archie_env.rules import PRESETS, Rules
+from evaluation.match import play_match
+
+PLAYERS = [name for name in names() if ":" not in name and name != "human"]
+DETERMINISTIC = ["call", "raise", "call_draw", "raise_draw"]
+CUSTOM = {
+    "no low": Rules(low_qualifier=None),
+    "no high": Rules(high_qualifier=None),
+    "two cards a draw": Rules(max_discard=2),
+    "no draws": Rules(draws=0, max_discard=0, stakes=((1, 2), (2,))),  # type: ignore[arg-type]
+    "no flushes": Rules(flushes=False, raise_cap=6),
+    "one card": Rules(hand_size=1, max_discard=1, draws=1, stakes=((1, 2), (2, 4))),  # type: ignore[arg-type]
+    "four cards": Rules(hand_size=4, max_discard=3, ranks="A2345678"),
+}
+EVERY_RULES: dict[str, Rules] = {**PRESETS, **CUSTOM}
+
+Situations = tuple[NDArray[np.int8], NDArray[np.int8]]
+
+
+@functools.cache
+def situations(rules: str, count: int = 6000) -> Situations:
+    """Rows and masks that random play, which folds seldom, comes across."""
+    batch = Batch(500, EVERY_RULES[rules], seed=1)
+    rows, masks = [], []
+    for _ in range(count // 500):
+        rows.append(batch.observations.copy())
+        masks.append(batch.masks.copy())
+        actions = batch.sample_actions()
+        batch.step(np.where((actions == FOLD) & (np.arange(500) % 4 > 0), CALL, actions))
+    return np.concatenate(rows), np.concatenate(masks)
+
+
+def drawing(cards: str, rules: str = "archie", r: int = 0) -> Situations:
+    """The row of a player that holds these cards before draw ``r + 1``, with everything else empty."""
+    table = {f.name: f for f in fields(rules)}
+    row = np.zeros(table["pot"].start + 1, np.int8)
+    deck = list(PRESETS[rules].deck)
+    held = table["held"].start + r * len(deck)
+    for card in parse_cards(cards):
+        row[held + deck.index(card)] = 1
+    row[table["phase"].start + 2 * r + 1] = 1
+    mask = np.zeros(PRESETS[rules].actions, np.int8)
+    mask[DISCARD:] = 1
+    return row[None], mask[None]
+
+
+def thrown(player: str, cards: str, rules: str = "archie", r: int = 0) -> set[int]:
+    """Every discard that the player makes with some probability."""
+    return set(np.flatnonzero(load(player, rules).probabilities(*drawing(cards, rules, r))[0]).tolist())
+
+
+def throwing(cards: str, gone: str) -> int:
+    return discard(sorted(parse_cards(cards)), parse_cards(gone)) if gone else STAND_PAT
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+@pytest.mark.parametrize("rules", EVERY_RULES)
+def test_probabilities_are_distributions_over_legal_actions(rules: str, name: str) -> None:
+    rows, masks = situations(rules)
+    chances = load(name, EVERY_RULES[rules]).probabilities(rows, masks)
+    assert chances.dtype == np.float32
+    assert chances.shape == masks.shape
+    assert not chances[masks == 0].any()
+    assert (chances >= 0).all()
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+@pytest.mark.parametrize("rules", EVERY_RULES)
+def test_every_action_is_legal(rules: str, name: str) -> None:
+    rows, masks = situations(rules)
+    actions = load(name, EVERY_RULES[rules]).act(rows, masks, np.random.default_rng(2))
+    assert actions.dtype == np.int64
+    assert masks[np.arange(len(rows)), actions].all()
+
+
+@pytest.mark.parametrize("rules", EVERY_RULES)
+def test_the_rule_based_player_plays_whole_hands_against_everyone(rules: str) -> None:
+    player = load("rule_based", EVERY_RULES[rules])
+    for other in PLAYERS:  # a match refuses illegal actions: 12 x 6 x 2,000 hands of about ten decisions
+        play_match(player, load(other, EVERY_RULES[rules]), 1000, rules=EVERY_RULES[rules])
+
+
+@pytest.mark.parametrize("name", [*PLAYERS])
+@pytest.mark.parametrize("rules", ["archie", "mini"])
+def test_both_forms_of_an_observation_give_the_same_decisions(rules: str, name: str) -> None:
+    rows, masks = situations(rules)
+    player = load(name, rules)
+    floats = scaled(rows, rules)
+    assert np.array_equal(player.probabilities(rows, masks), player.probabilities(floats, masks))
+    ints = player.act(rows, masks, np.random.default_rng(3))
+    assert np.array_equal(ints, player.act(floats, masks, np.random.default_rng(3)))
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_probabilities_of_a_deterministic_player_are_certain(name: str) -> None:
+    rows, masks = situations("archie")
+    player = load(name)
+    chances = player.probabilities(rows, masks)
+    assert np.array_equal(chances.argmax(axis=1), player.act(rows, masks, np.random.default_rng(4)))
+    assert (chances.max(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("name", [*DETERMINISTIC, "rule_based"])
+def test_rows_of_other_rules_are_refused(name: str) -> None:
+    rows, masks = situations("mini")
+    with pytest.raises(ArchieError, match="expected"):
+        load(name).act(rows, masks, np.random.default_rng(5))
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_players_follow_the_protocol_and_carry_their_name(name: str) -> None:
+    player = load(name, "pagat")
+    assert isinstance(player, Policy)
+    assert player.name == name
+
+
+def test_a_player_given_nothing_to_decide_decides_nothing() -> None:
+    rows, masks = situations("archie")
+    for name in PLAYERS:
+        assert load(name).act(rows[:0], masks[:0], np.random.default_rng(6)).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["nobody", "", "ppo", "ppo:", "call:x"])
+def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(ArchieError, match=r"expected one of uniform, call, raise, .*rule_based, human, .*ppo:PATH"):
+        load(name)
+
+
+@pytest.mark.parametrize("name", ["call", "raise"])
+def test_call_and_raise_stand_pat_and_never_fold(name: str) -> None:
+    rows, masks = situations("archie")
+    actions = load(name).act(rows, masks, np.random.default_rng(7))
+    assert set(actions[masks[:, DISCARD] == 1]) == {STAND_PAT}
+    bets = actions[masks[:, CALL] == 1]
+    assert set(bets) == ({CALL} if name == "call" else {CALL, RAISE})
+    can_raise = masks[:, RAISE] == 1
+    assert (actions[can_raise] == (RAISE if name == "raise" else CALL)).all()
+
+
+@pytest.mark.parametrize(
+    ("cards", "gone"),
+    [
+        ("As2d3c4h5s", ""),
+        ("2c4c6c9cKc", ""),
+        ("9s9h9d2c2d", ""),
+        ("As2d3c4h8s", ""),
+        ("5d6c7s8h9s", ""),
+        ("As2d3c4hKs", "Ks"),
+        ("2d3c4h5s5d", "5s"),
+        ("9s9h9d2cKd", "2cKd"),
+        ("9s9h2d2cKd", "Kd"),
+        ("9s9hKdJc2d", "KdJc2d"),
+        ("As3d5cJhKs", "JhKs"),
+    ],
+)
+@pytest.mark.parametrize("name", ["call_draw", "raise_draw"])
+def test_sensible_draws(name: str, cards: str, gone: str) -> None:
+    assert thrown(name, cards) == {throwing(cards, gone)}
+
+
+@pytest.mark.parametrize("r", [0, 1, 2])
+@pytest.mark.parametrize(
+    "cards",
+    [
+        "As2d3c4h5s",
+        "As2d3c4h6s",
+        "2d3c5h6s8s",
+        "4d5c6h7s8s",
+        "2c4c6c9cKc",
+        "TsJdQcKhAs",
+        "9s9h9d2c2d",
+        "9s9h9d9c2d",
+        "2c3c4c5c6c",
+    ],
+)
+def test_the_rule_based_player_stands_pat_on_made_hands(cards: str, r: int) -> None:
+    assert thrown("rule_based", cards, r=r) == {STAND_PAT}
+
+
+@pytest.mark.parametrize(
+    ("cards", "gone"),
+    [
+        ("As2d3c4hKs", ["Ks"]),
+        ("2d3c4h5s5d", ["5s"]),
+        ("As2d3c6hQs", ["Qs"]),
+        ("As2d4cJhKs", ["JhKs"]),
+        ("2c9cJcKc3d", ["3d"]),
+        ("9dTsJhQc2d", ["2d"]),
+        ("9s9hKdJc2d", ["KdJc2d"]),
+        ("9s9h2d2cKd", ["Kd"]),
+        ("9s9h9d2cKd", ["2cKd", "2c"]),
+        ("6s6h2dAc3d", ["6s6h", "6s", "2dAc3d", "6h"]),
+        ("5d7s9cJhQd", ["9cJhQd"]),
+        ("Qs7d9cJhAd", ["Qs7d9cJh", "Qs9cJh"]),
+    ],
+)
+def test_the_rule_based_player_keeps_its_best_draw(cards: str, gone: list[str]) -> None:
+    assert thrown("rule_based", cards) <= {throwing(cards, g) for g in gone}
+
+
+def test_the_rule_based_player_keeps_three_of_a_rough_four_only_on_the_first_draw() -> None:
+    cards = "As2d4c8hKs"
+    assert throwing(cards, "8hKs") in thrown("rule_based", cards)
+    assert thrown("rule_based", cards, r=1) == {throwing(cards, "Ks")}
+
+
+def test_the_rule_based_player_draws_within_the_limit() -> None:
+    rules = CUSTOM["two cards a draw"]
+    rows, masks = situations("two cards a draw")
+    actions = load("rule_based", rules).act(rows, masks, np.random.default_rng(8))
+    counts = [int(a - DISCARD).bit_count() for a in actions[masks[:, DISCARD] == 1]]
+    assert max(counts) == 2
+
+
+def test_the_rule_based_player_folds_only_when_it_owes() -> None:
+    rows, masks = situations("archie")
+    chances = load("rule_based").probabilities(rows, masks)
+    assert not chances[masks[:, FOLD] == 0, FOLD].any()
+    facing = masks[:, FOLD] == 1
+    assert 0.05 < chances[facing, FOLD].mean() < 0.8
+
+
+def test_the_rule_based_player_raises_its_best_hands_and_folds_its_worst_at_the_end() -> None:
+    player = load("rule_based")
+    rows, masks = situations("archie", 60_000)
+    last = {f.name: f.start for f in fields("archie")}["phase"] + 6
+    facing = (masks[:, FOLD] == 1) & (masks[:, RAISE] == 1) & (rows[:, last] == 1)
+    chances = player.probabilities(rows[facing], masks[facing])
+    for row, (fold, _, up) in zip(rows[facing], chances[:, :3], strict=True):
+        ranks = sorted(c >> 2 for c in decode(row, "archie").hand)
+        if ranks == [0, 1, 2, 3, 12]:
+            assert up > 0.5
+        if len(set(ranks)) == 5 and ranks[-1] > 7 and fold < 0.5:  # no low: only a straight or a flush is worth a call
+            hand = decode(row, "archie").hand
+            straight = ranks[-1] - ranks[0] == 4 or ranks == [0, 1, 2, 3, 12]
+            low = ranks[-1] == 12 and ranks[-2] <= 6
+            assert straight or low or len({c & 3 for c in hand}) == 1
+
+
+BEATEN = {"call_draw": 300, "raise_draw": 500, "uniform": 1800, "call": 1500, "raise": 1500}
+
+
+@pytest.mark.parametrize("other", BEATEN)
+def test_the_rule_based_player_beats_the_simple_ones(other: str) -> None:
+    result = play_match(load("rule_based"), load(other), 8000, seed=9)
+    assert result.mbb.significance > 4
+    assert result.mbb.mean > BEATEN[other]
+
+
+@pytest.mark.parametrize("rules", ["pagat", "mini", "midi"])
+def test_the_rule_based_player_beats_the_simple_ones_under_other_rules(rules: str) -> None:
+    for other in ("call_draw", "raise_draw", "uniform"):
+        assert play_match(load("rule_based", rules), load(other, rules), 6000, seed=10, rules=rules).mbb.significance > 4
+
+
+class Terminal:
+    """A person who says these lines, and what they were shown."""
+
+    def __init__(self, *answers: str, rules: str = "archie") -> None:
+        self.screen = io.StringIO()
+        self.player = HumanPolicy(rules, io.StringIO("".join(f"{a}\n" for a in answers)), self.screen)
+
+    def play(self, other: str, seat: int, deal: int = 5, rules: str = "archie") -> Hands:
+        """One hand with the person dealing (seat 0) or in the big blind."""
+        hands, rng = Hands([deal], [seat], rules, seed=1), np.random.default_rng(0)
+        players: tuple[Policy, Policy] = (self.player, load(other, rules))
+        while not hands.over:
+            for who, player in enumerate(players):
+                places, rows, masks = hands.waiting(who)
+                if len(places):
+                    hands.play(places, player.act(rows, masks, rng))
+        return hands
+
+
+def test_a_person_plays_a_hand_in_words() -> None:
+    table = Terminal("raise", "discard Qs 8c", "check", "pat", "k", "PAT", "fold", "check")
+    hands = table.play("call_draw", 0)
+    shown = table.screen.getvalue()
+    assert not hands.folded.any()
+    assert "Round 1: you deal, pot 3, 1 to call" in shown
+    assert "your hand  3d 4d 8c Qs Ac   ace high" in shown
+    assert "you may: 0 fold, 1 call, 2 raise" in shown
+    assert "round 1: you raise, they call" in shown
+    assert "pat, or discard up to 5 of 3d 4d 8c Qs Ac" in shown
+    assert "you drew 2; they drew" in shown
+    assert "not possible here; you may: 1 check, 2 bet" in shown  # the fold
+    assert hands.games["draws"][0, 0].tolist() == [3, 1, 1]
+
+
+def test_a_person_is_asked_again_until_the_answer_makes_sense() -> None:
+    table = Terminal("?", "", "xyz", "99", "discard 9h", "1", "d 2x", "d 2c", "3", "d 8C qs", "quit")
+    with pytest.raises(PlayerLeftError):
+        table.play("call_draw", 0)
+    shown = table.screen.getvalue()
+    for message in (
+        "discard 9h Js                    throw these cards",
+        "nothing entered",
+        "action 'xyz': expected",
+        "99: name the cards to throw, or pat",
+        "card '2x': expected a rank",
+        "discard 2c: the hand is 3d 4d 8c Qs Ac",
+        "3: name the cards",
+        "you drew 2",
+    ):
+        assert message in shown
+
+
+def test_the_big_blind_may_raise_and_not_bet_before_the_draw() -> None:
+    table = Terminal("r", "pat", "fold")
+    with pytest.raises(PlayerLeftError):
+        table.play("call_draw", 1)
+    assert "you may: 1 check, 2 raise" in table.screen.getvalue()
+    assert "they call, you raise, they call" in table.screen.getvalue()
+
+
+def test_a_person_leaves_with_the_end_of_the_input() -> None:
+    with pytest.raises(PlayerLeftError, match="left the table"):
+        Terminal().play("call", 0)
+
+
+def test_a_person_plays_small_games_too() -> None:
+    table = Terminal("call", "pat", "check", "check", rules="mini")
+    assert table.play("call", 0, rules="mini").over
+    assert "your hand" in table.screen.getvalue()
+
+
+def test_short_answers_mean_the_same_as_long_ones() -> None:
+    hand = parse_cards("2c7d9hJsAs")
+    for short, long in (("f", "fold"), ("K", "check"), ("c", "call"), ("b", "bet"), ("r", "raise"), ("p", "stand pat")):
+        assert read_answer(short, hand) == read_answer(long, hand)
+    assert read_answer("d 9hjs", hand) == read_answer("discard Js 9H", hand) == 15
+
+
+def test_a_persons_probabilities_are_not_known() -> None:
+    with pytest.raises(ArchieError, match="call act"):
+        HumanPolicy().probabilities(*situations("archie"))
