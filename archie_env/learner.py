@@ -32,7 +32,7 @@ def divide_games(n: int, shares: Sequence[float]) -> NDArray[np.int16]:
 
 
 class LearnerTables:
-    """``n`` games in which one learner decides and opponents answer inside `step`; every array is overwritten by the next.
+    """``n`` games in which one learner decides and opponents answer inside `step`; the next step overwrites every array.
 
     A step plays the learner's action in each game, then lets every opponent act for all its games at once, round trip after
     round trip, until the learner is to decide everywhere.  Finished hands pay and the next is dealt.  A hand may end before
@@ -52,6 +52,7 @@ class LearnerTables:
         dtype: of `observations`: ``int8``, or ``float32`` scaled to [0, 1].
         replacements: as in `Batch`.
         hidden: also write the other player's cards into `hidden`, for a critic while training.
+        fresh: give `observations` and `masks` new arrays at each step, for callers that hand them out: cheaper than a copy.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LearnerTables:
         dtype: str = "int8",
         replacements: Replacements = "shared",
         hidden: bool = False,
+        fresh: bool = False,
     ) -> None:
         if n < 1:
             raise ValueError(f"n {n}: expected at least 1 game")
@@ -104,6 +106,7 @@ class LearnerTables:
         self.ledgers["role"] = np.where(alone[self.ledgers["slot"]], seats.BOTH, _ROLES[seat])
         self._books = rulebook(self.rules, replacements)
         self._scales = chip_scales(self.rules, self.observations.dtype)
+        self._fresh = fresh
         self._all = np.arange(n)
         self._waiting = np.zeros(n, np.int64)
         self._bounds = np.zeros(len(self.opponents) + 1, np.int64)
@@ -122,7 +125,7 @@ class LearnerTables:
         seats.open_ledgers(self.ledgers)
         self._opponents_act(self._all)
         seats.clear_rewards(self.ledgers)
-        self._look(self._all)
+        self._look(self._renewed() if self._fresh else self._all)
 
     def step(self, actions: ArrayLike, where: NDArray[np.bool_] | None = None) -> None:
         """Play the learner's actions and everything up to its next decisions.
@@ -153,7 +156,7 @@ class LearnerTables:
         seats.clear_rewards(self.ledgers)
         self._play(index, chosen, True)
         self._opponents_act(index)
-        self._look(index)
+        self._look(self._renewed() if self._fresh else index)
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Everything a later `restore` needs to go on as if never stopped: arrays, and the state of each generator."""
@@ -167,6 +170,11 @@ class LearnerTables:
         for generator, state in zip(self._generators, generators, strict=True):
             generator.bit_generator.state = state
         self._look(self._all)
+
+    def _renewed(self) -> NDArray[np.int64]:
+        """Leave the arrays to whoever holds them; the games to be written into the new ones, which is all."""
+        self.observations, self.masks = np.empty_like(self.observations), np.empty_like(self.masks)
+        return self._all
 
     def _look(self, index: NDArray[np.int64]) -> None:
         seats.look_at(self.games, self._books, index, self.observations, self.masks, self.hidden, *self._scales)

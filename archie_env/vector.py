@@ -79,8 +79,9 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             raise ValueError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
         played = as_rules(rules)
         self.tables = LearnerTables(
-            num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements
-        )
+            num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements,
+            fresh=True,
+        )  # fmt: skip
         self.num_envs = num_envs
         self.render_mode = None
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}  # type: ignore[misc]  # each env has its own
@@ -103,7 +104,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         super().reset(seed=seed)
         self.tables.reset(seed if seed is not None else int(self.np_random.integers(2**63)))
         self._ended[:] = False
-        return self.tables.observations.copy(), self._infos(self.tables.masks.copy())
+        return self.tables.observations, self._infos(self.tables.masks)
 
     def step(
         self, actions: ArrayLike
@@ -112,21 +113,19 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         tables = self.tables
         tables.step(actions, None if self._same_step else ~self._ended)
         done = tables.done.copy()
-        observations, masks = tables.observations.copy(), tables.masks.copy()
+        observations, masks = tables.observations, tables.masks
         infos = self._infos(masks)
         if self._same_step:
             if done.any():
                 infos |= self._final(done)
         else:
-            observations[done], masks[done] = tables.final_observations[done], 1
+            observations[done], masks[done] = tables.final_observations[done], 1  # the next step writes the hand dealt since
             self._ended = done
         return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
 
     def action_masks(self) -> NDArray[np.int8]:
         """A new array ``(num_envs, a)``: 1 = legal, as in the last ``infos``."""
-        masks = self.tables.masks.copy()
-        masks[self._ended] = 1
-        return masks
+        return self.tables.masks.copy()
 
     def _infos(self, masks: NDArray[np.int8]) -> dict[str, Any]:
         return {"action_mask": masks, "_action_mask": np.ones(self.num_envs, np.bool_)}

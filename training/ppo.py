@@ -43,6 +43,7 @@ class Run:
         from agents import load  # names are resolved once the configuration is known to be good
 
         th.set_num_threads(config.threads)
+        th.distributions.Distribution.set_default_validate_args(False)  # masks keep every distribution valid; 3 % of the time
         self.config, self.rules = config, config.played()
         self.references: dict[str, Policy] = {name: load(name, self.rules) for name in config.report.agents}
         named = {name: load(name, self.rules) for name in config.opponents.named}
