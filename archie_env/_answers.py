@@ -40,8 +40,12 @@ def menu(game: Game) -> str:
     shown = hand[-min(2, most) :]
     cards = " ".join(map(format_card, shown))
     places = " ".join(str(hand.index(card) + 1) for card in shown)
-    limit = f", at most {wording.NUMBERS[most]} cards" if most < len(hand) else ""
-    return f"pat, or discard cards{limit}, such as: d {cards} (by place: d {places})"
+    limit = f" (at most {_cards(most)})" if most < len(hand) else ""
+    return f"pat, or discard{limit} such as: d {cards} (by place: d {places})"
+
+
+def _cards(n: int) -> str:
+    return f"{wording.NUMBERS[n]} card{'s' * (n != 1)}"
 
 
 def read_action(text: str, game: Game) -> int:
@@ -68,7 +72,7 @@ def read_action(text: str, game: Game) -> int:
 
 def _read_wager(text: str, game: Game, owed: int) -> int:
     if text in ("check", "k") and owed:
-        raise IllegalActionError(f"You can't check: there are {owed} to call")
+        raise IllegalActionError(f"You can't check: there is a wager to call, {owed} more")
     if text == "call" and not owed:
         raise IllegalActionError("There is nothing to call")
     action = _BETTING[text]
@@ -86,7 +90,7 @@ def _read_discard(words: Iterable[str], game: Game, hand: tuple[int, ...]) -> in
         raise IllegalActionError("A card stands there twice")
     action = discard(hand, thrown)
     if action not in game.legal_actions():
-        raise IllegalActionError(f"At most {wording.NUMBERS[game.rules.max_discard]} cards can be replaced")
+        raise IllegalActionError(f"At most {_cards(game.rules.max_discard)} can be replaced")
     return action
 
 

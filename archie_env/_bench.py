@@ -31,7 +31,7 @@ from archie_env.batch import Batch
 from archie_env.observation import rulebook
 from archie_env.rules import Rules
 
-_STEPS: Final = 50
+_STEPS: Final = 1 if JIT_DISABLED else 50
 """Batch steps between two looks at the clock."""
 _LABEL: Final = 64
 _FIRST_STEP: Final = """
@@ -72,8 +72,8 @@ def report(seconds: float, games: int, repeats: int) -> Iterator[str]:
         yield _row("first import to first PettingZoo step, cold", cold, lambda t: f"{t:.2f} s")
         yield _row("first import to first PettingZoo step, from cache", cached, lambda t: f"{t:.2f} s")
     batch = Batch(1)
-    row = batch.observations.nbytes + batch.masks.nbytes
-    yield f"{'memory of a game in a batch':{_LABEL}}{GAME.itemsize:>6} bytes, and {row} for its int8 observation and mask"
+    yield f"{'memory of a game':{_LABEL}}{f'{GAME.itemsize} bytes':>12}"
+    yield f"{'memory of its int8 observation and mask':{_LABEL}}{f'{batch.observations.nbytes + batch.masks.nbytes} bytes':>12}"
 
 
 def _machine() -> Iterator[str]:

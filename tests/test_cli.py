@@ -1,0 +1,394 @@
+"""The ``archie`` command, run in this process with a fake terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from archie_env import _bench, cli, notation
+from archie_env._answers import menu, read_action
+from archie_env._play import colored
+from archie_env.actions import discard
+from archie_env.cards import parse_cards
+from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.game import Game
+from archie_env.rules import PRESETS, Rules
+
+
+class Terminal(io.StringIO):
+    """A stand-in for a stream of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Command:
+    """Runs the command and keeps what it wrote."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: str, typed: str = "") -> int:
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        try:
+            status = cli.main(arguments)
+        except SystemExit as stop:  # argparse's own errors, help and version
+            status = int(stop.code or 0)
+        self.out, self.err = self._capsys.readouterr()
+        return status
+
+
+@pytest.fixture
+def archie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def history(seed: int = 1, rules: str = "archie") -> str:
+    """A hand that both check and stand pat to the end, as text."""
+    game = Game(rules, seed=seed)
+    while not game.over:
+        game.apply(3 if game.drawing else 1)
+    return notation.dump(game)
+
+
+# ---- play
+
+
+def test_a_session_from_deal_to_result(archie: Command) -> None:
+    typed = "raise\n" + "c\nd 1 2\nc\npat\ncheck\nd 5\ncheck\n"
+    assert archie("play", "--opponent", "call", "--seed", "5", "--hands", "1", "--seat", "dealer", typed=typed) == 0
+    assert archie.err == ""
+    assert "You play call, rules archie, seed 5" in archie.out
+    assert "Round 1: you post 1, call posts 2, you raise to 4, call calls" in archie.out
+    assert "Draw 1:  call stands pat, you draw two" in archie.out
+    assert re.search(r"(Whole pot|High half), \d+ to (you|call|each): ", archie.out)
+    assert re.search(
+        r"Total:  you ([+-]\d+|0) chips after 1 hand\n1 hand played; you are at ([+-]\d+|0) chips\.\n$", archie.out
+    )
+
+
+def test_seats_and_totals_over_several_hands(archie: Command) -> None:
+    assert archie("play", "--opponent", "call", "--seed", "2", "--hands", "3", "--seat", "dealer", typed="f\n\nf\n\nf\n") == 0
+    assert archie.out.endswith("3 hands played; you are at -3 chips.\n")
+    assert archie("play", "--opponent", "raise", "--seed", "2", "--hands", "2", "--seat", "big_blind", typed="f\n\nf\n") == 0
+    assert archie.out.endswith("2 hands played; you are at -4 chips.\n")
+    assert archie("play", "--opponent", "raise", "--seed", "2", "--hands", "2", typed="f\n\nf\n") == 0
+    assert archie.out.endswith("2 hands played; you are at -3 chips.\n")
+
+
+@pytest.mark.parametrize("typed", ["", "call\n", "quit\n", "call\nq\n", "f\n", "f\nquit\n"])
+def test_leaving_at_any_point_ends_cleanly(archie: Command, typed: str) -> None:
+    assert archie("play", "--opponent", "uniform", "--seed", "1", "--seat", "dealer", typed=typed) == 0
+    assert "played; you are at" in archie.out.splitlines()[-1]
+
+
+def test_wrong_input_is_explained_and_asked_again(archie: Command) -> None:
+    wrong = ["", "dance", "check", "pat", "d 1", "help", "fold"]
+    assert (
+        archie("play", "--opponent", "call", "--seed", "5", "--hands", "1", "--seat", "dealer", typed="\n".join(wrong) + "\n")
+        == 0
+    )
+    for complaint in (
+        "Nothing typed. You may raise to 4, call 1, fold",
+        "'dance' is no action (help lists them)",
+        "You can't check: there is a wager to call, 1 more",
+        "This is a betting round, not a draw",
+        "replace these cards; d 9h Js is enough",
+    ):
+        assert complaint in archie.out
+    assert "1 hand played; you are at -1 chips." in archie.out
+
+
+def test_the_opponents_cards_show_only_when_asked_for(archie: Command) -> None:
+    for option, face_down in ((), True), (("--open",), False):
+        archie("play", "--opponent", "call", "--seed", "5", "--hands", "1", "--seat", "dealer", *option, typed="f\n")
+        assert ("?? ?? ?? ?? ??" in archie.out) == face_down
+
+
+def test_colors_only_on_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert cli._colors(Terminal())
+    assert not cli._colors(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not cli._colors(Terminal())
+    text = "> you  9h Js ?? ??"
+    assert re.sub(r"\033\[\d+m", "", colored(text)) == text
+    assert "\033[31m9h\033[0m" in colored(text)
+    assert "\033[31mJs" not in colored(text)
+
+
+def test_a_terminal_gets_a_colored_table(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", screen := Terminal())
+    monkeypatch.setattr(cli, "_colors", lambda stream: stream is screen)
+    assert archie("play", "--opponent", "call", "--seed", "5", "--hands", "1", "--seat", "dealer", typed="f\n") == 0
+    assert "\033[31m" in screen.getvalue()
+
+
+@pytest.mark.parametrize("module", [None, types.ModuleType("agents")])
+def test_named_agents_need_the_checkout(
+    archie: Command, monkeypatch: pytest.MonkeyPatch, module: types.ModuleType | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "agents", module)
+    assert archie("play", "--opponent", "rule_based") == 2
+    assert "agents live in the checkout" in archie.err
+    assert "--opponent uniform" in archie.err
+    assert archie("play", "--opponent", "uniform", typed="q\n") == 0
+    assert archie("play", typed="q\n") == 0
+    assert "here you play uniform" in archie.err
+    assert "You play uniform" in archie.out
+
+
+def test_an_agent_whose_packages_are_missing(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str, rules: Rules) -> None:
+        raise ImportError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("agents.load", load)
+    assert archie("play", "--opponent", "ppo:x") == 2
+    assert "opponent 'ppo:x' needs torch" in archie.err
+
+
+# ---- what is typed for an action
+
+
+def at(*actions: int, **options: object) -> Game:
+    game = Game(dealer=0, deck="9c As 9h Td 7d 3c 7s 4h 2c 7h", **options)  # type: ignore[arg-type]
+    for action in actions:
+        game.apply(action)
+    return game
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [("fold", 0), ("f", 0), ("c", 1), ("call", 1), ("r", 2), ("raise", 2), ("b", 2), ("bet", 2)],
+)
+def test_wagers_by_word_and_letter(text: str, action: int) -> None:
+    assert read_action(text, at()) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "thrown"),
+    [
+        ("pat", ""), ("p", ""), ("stand pat", ""), ("d 3c", "3c"), ("discard 3c as", "3cAs"), ("d 3cas", "3cAs"),
+        ("draw 10d", "Td"), ("d td, 7h", "Td7h"), ("d 1 5", "3cAs"), ("d 15", "3cAs"), ("d 12345", "3c4h7hTdAs"),
+    ],
+)  # fmt: skip
+def test_discards_by_card_and_by_place(text: str, thrown: str) -> None:
+    game = at(1, 1, 3)
+    assert game.hands[0] == parse_cards("3c4h7hTdAs")
+    assert read_action(text, game) == discard(game.hands[0], parse_cards(thrown))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("d", "Say which cards"), ("d 6", "There is no card 6"), ("d 0", "There is no card 0"), ("d 3 3", "stands there twice"),
+        ("d 3 7h", "stands there twice"), ("d 9h", "You don't hold 9h"), ("d zz", "'zz' is no card"), ("d 10", "no card 0"),
+        ("call", "a draw, not a betting round"), ("3 4", "'3 4' is no action"), (",", "is no action"),
+        ("d 3c4", "'3c4' is no card"),
+        ("d ²", "is no card"),
+    ],
+)  # fmt: skip
+def test_wrong_discards(text: str, complaint: str) -> None:
+    with pytest.raises(IllegalActionError, match=re.escape(complaint)):
+        read_action(text, at(1, 1, 3))
+
+
+def test_wrong_wagers() -> None:
+    for text, complaint, game in (
+        ("call", "nothing to call", at(1)),
+        ("fold", "no wager to fold to", at(1)),
+        ("raise", "at most 4 wagers", at(2, 2, 2)),
+        ("k", "can't check: .*, 2 more", at(2)),
+    ):
+        with pytest.raises(IllegalActionError, match=complaint):
+            read_action(text, game)
+    with pytest.raises(IllegalActionError, match="At most two cards"):
+        read_action("d 123", at(1, 1, 3, rules=Rules(max_discard=2)))
+
+
+def test_menus_say_what_may_be_typed() -> None:
+    assert menu(at()) == "raise to 4, call 1, fold"
+    assert menu(at(1)) == "raise to 4, check"
+    assert menu(at(1, 1, 3)) == "pat, or discard such as: d Td As (by place: d 4 5)"
+    assert menu(at(1, 1, 3, rules=Rules(max_discard=1))) == "pat, or discard (at most one card) such as: d As (by place: d 5)"
+    assert menu(at(1, 1, rules=Rules(max_discard=0))) == "only stand pat: type pat"
+
+
+# ---- histories
+
+
+def test_saved_hands_replay(archie: Command, tmp_path: Path) -> None:
+    file = tmp_path / "hands.txt"
+    arguments = ("play", "--opponent", "call", "--seed", "5", "--seat", "dealer", "--save", str(file))
+    assert archie(*arguments, "--hands", "1", typed="f\n") == 0
+    assert archie(*arguments, "--hands", "2", typed="c\np\nc\np\nc\np\nc\n\nf\n") == 0
+    assert os.listdir(tmp_path) == ["hands.txt"]
+    games = notation.parse_all(file.read_text(encoding="utf-8"))
+    assert [game.result.folded for game in games] == [0, None, 0]
+    assert archie("replay", str(file)) == 0
+    assert archie.out.count("hand over") == 3
+    assert "Hand 3 of 3" in archie.out
+    assert "player_0 folds" in archie.out
+
+
+def test_nothing_is_saved_over_another_file(archie: Command, tmp_path: Path) -> None:
+    file = tmp_path / "diary.txt"
+    file.write_text("Dear diary,\n")
+    assert archie("play", "--opponent", "call", "--save", str(file), typed="f\n") == 2
+    assert archie.err.startswith(f"archie: {file}: not a file of hand histories")
+    assert file.read_text() == "Dear diary,\n"
+    assert archie("play", "--opponent", "call", "--save", str(tmp_path / "no" / "where"), typed="f\n") == 2
+    assert "there is no folder" in archie.err
+
+
+def test_replay_reads_standard_input(archie: Command) -> None:
+    assert archie("replay", "-", typed=history()) == 0
+    assert "-- draw 3 --" in archie.out
+    assert "Result: " in archie.out
+    assert archie("replay", "-", "--step", typed=history()) == 2
+    assert "must come from a file" in archie.err
+
+
+def test_replay_by_step_waits_for_enter(archie: Command, tmp_path: Path) -> None:
+    file = tmp_path / "hand.txt"
+    file.write_text(history(rules="mini"))
+    assert archie("replay", "--step", str(file), typed="\n" * 20) == 0
+    assert archie.out.count("Enter for the next action") == 6
+    assert archie.out.count("Archie (rules mini)") == 7
+    assert archie("replay", "--step", str(file), typed="\nq\n") == 0
+    assert archie.out.count("Archie (rules mini)") == 2
+    assert archie("replay", "--step", str(file), typed="") == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda text: text.replace("stands pat", "sits pat", 1), "line"),
+        (lambda text: text.replace("checks", "folds", 1), "line"),
+        (lambda text: "", "no hand history"),
+        (lambda text: text.replace("rules archie", "rules whist"), "line 2"),
+    ],
+)
+def test_bad_histories_name_the_line(archie: Command, tmp_path: Path, spoil: object, complaint: str) -> None:
+    file = tmp_path / "bad.txt"
+    file.write_text(spoil(history()))  # type: ignore[operator]
+    assert archie("replay", str(file)) == 2
+    assert archie.out == ""
+    assert archie.err.startswith(f"archie: {file}: ")
+    assert complaint in archie.err
+
+
+def test_files_that_cannot_be_read(archie: Command, tmp_path: Path) -> None:
+    assert archie("replay", str(tmp_path / "missing")) == 2
+    assert "No such file" in archie.err
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    assert archie("replay", str(tmp_path / "bytes")) == 2
+    assert "Traceback" not in archie.err
+
+
+# ---- rules, bench, errors
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_rules_in_words(archie: Command, name: str) -> None:
+    rules = PRESETS[name]
+    assert archie("rules", name) == 0
+    words = " ".join(archie.out.split())
+    assert f"Archie, rules {name}" in words
+    assert f"{rules.deck_size} cards" in words
+    assert f"at most {rules.reserve} chips" in words
+    assert ("discards first" in words) == (rules.draw_order == "sequential")
+    assert ("divide the pot equally" in words) == (rules.no_qualifier == "equal_split")
+    assert f"none above {rules.low_qualifier}" in words
+    assert all(re.search(rf"^{preset} ", archie.out, re.M) for preset in PRESETS)
+    assert max(map(len, archie.out.splitlines())) <= 110
+
+
+def test_rules_in_words_follow_every_option() -> None:
+    from archie_env._explain import explain
+
+    plain = " ".join(explain(Rules(high_qualifier=None, low_qualifier=None, raise_cap=1, max_discard=0)).split())
+    assert "No hand qualifies for the high half" in plain
+    assert "No hand qualifies for the low half" in plain
+    assert "one bet and no raise" in plain
+    assert "option to raise" not in plain
+    assert "None: the cards dealt are played" in plain
+    assert "A pair of sixes or better qualifies" in explain(Rules())
+    assert "5-4-3-2-A is best" in explain(Rules())
+    assert "2-A is best" in explain(PRESETS["mini"])
+    assert "No hand is good enough" in explain(Rules(hand_size=1, max_discard=1))
+    assert "too few such ranks" in explain(Rules(low_qualifier="4"))
+
+
+def test_bench_prints_a_table(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_first_step", lambda cache: 0.5)
+    assert archie("bench", "--seconds", "0.01", "--games", "16", "--repeats", "2") == 0
+    assert "batch of 16: random action, step, mask, int8 observation" in archie.out
+    assert "float32 observation" in archie.out
+    assert re.search(r"PettingZoo: .*/s +[\d.]+ k?/s", archie.out)
+    assert "bytes" in archie.out
+    assert "0.50 s" in archie.out
+    assert max(map(len, archie.out.splitlines())) <= 110
+
+
+def test_the_first_step_is_timed_in_a_fresh_interpreter(tmp_path: Path) -> None:
+    assert 0.01 < _bench._first_step(str(tmp_path)) < 120
+    assert os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rules", "whist"), ("play", "--rules", "whist"), ("play", "--opponent", "nobody"), ("play", "--seat", "both"),
+        ("play", "--hands", "0"), ("play", "--seed", "-1"), ("bench", "--seconds", "0"),
+        ("bench", "--games", "x"), (), ("deal",),
+    ],
+)  # fmt: skip
+def test_bad_arguments_end_with_status_2(archie: Command, arguments: tuple[str, ...]) -> None:
+    assert archie(*arguments) == 2
+    assert "archie" in archie.err
+    assert "Traceback" not in archie.err
+
+
+def test_interruption_and_broken_pipe(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(error: type[BaseException]) -> None:
+        def run(options: object) -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "_rules", run)
+
+    stop(KeyboardInterrupt)
+    assert archie("rules") == 130
+    stop(ArchieError)
+    assert archie("rules") == 2
+    monkeypatch.setattr(cli, "_forget_output", lambda: None)
+    stop(BrokenPipeError)
+    assert archie("rules") == 141
+
+
+def test_a_reader_that_goes_away_causes_no_traceback() -> None:
+    command = subprocess.Popen(
+        [sys.executable, "-m", "archie_env", "rules"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    assert command.stderr is not None
+    command.stdout.close()
+    with command.stderr:
+        assert command.stderr.read() == ""
+    assert command.wait(60) == 141
+
+
+def test_version_and_help(archie: Command) -> None:
+    assert archie("--version") == 0
+    assert "archie-env" in archie.out
+    assert archie("--help") == 0
+    assert "replay" in archie.out
