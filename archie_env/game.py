@@ -304,10 +304,9 @@ class Game(ReadsRulebook):
         for event in self._events:
             if event.kind == "bet" and event.action is not None:
                 wagers[event.round].append((event.seat, event.action))
-            elif event.kind == "draw":
-                if seat in (None, event.seat) or self._public(event):
-                    draws[event.seat].append(len(event.cards))
-                    committed[event.seat] = event.round == self.round
+            elif event.kind == "draw" and (seat in (None, event.seat) or self._public(event)):
+                draws[event.seat].append(len(event.cards))
+                committed[event.seat] = event.round == self.round
         hands = tuple(h if seat in (None, s) or shown else None for s, h in enumerate(self.hands))
         legal = self.legal_actions() if seat in (None, self.to_act) else ()
         return View(

@@ -1,0 +1,1 @@
+"""Tests: one file per subject, with independent oracles and reviewable golden files."""

@@ -190,3 +190,6 @@ def test_the_documentation_names_every_index() -> None:
     table = re.search(r"<!-- observation table -->\n(.*?)<!-- end of table -->", text, re.DOTALL)
     assert table is not None
     assert table.group(1).strip() == index_table("archie").strip()
+    names = [label for field in fields("archie") for label in field.labels()]
+    listed = (ROOT / "docs" / "observation-index.txt").read_text().splitlines()
+    assert listed == [f"{i} {name}" for i, name in enumerate(names)]

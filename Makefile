@@ -1,0 +1,29 @@
+# `make demo` and `make test` are all a newcomer needs: each makes .venv and installs into it what it needs.
+PYTHON ?= python3
+RUN := .venv/bin/python
+
+.PHONY: demo test check install clean
+
+demo: .venv/.installed  ## train a small bot by self-play, then play it against every scripted one
+	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo --fresh
+	$(RUN) -m evaluation.duplicate ppo:runs/demo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 1
+
+test: .venv/.installed  ## the whole suite
+	$(RUN) -m pytest -n 2 --dist worksteal
+
+check: .venv/.installed  ## everything CI checks besides the tests: style, types, imports, doctests
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	.venv/bin/lint-imports
+	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents README.md docs
+
+install: .venv/.installed
+
+.venv/.installed: pyproject.toml constraints.txt
+	test -x $(RUN) || $(PYTHON) -m venv .venv
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv runs results dist build
