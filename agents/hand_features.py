@@ -18,7 +18,8 @@ from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import MAX_HAND, NO_CARD
 from archie_env._core.tables import ACE, CATEGORIES, high_classes, low_classes
 from archie_env._jit import kernel
-from archie_env.observation import highest_low_rank, rulebook
+from archie_env.cards import RANKS, SUITS
+from archie_env.observation import fields, highest_low_rank, rulebook
 from archie_env.rules import Rules
 
 KEEPS: Final = ("low cards", "groups", "longest suit", "best straight draw")
@@ -46,21 +47,22 @@ MADE_LOW: Final = _QUALIFIES + 1
 
 
 @kernel
-def read_slots(book: Any, row: Any, hand: Any) -> None:
-    """Write the cards that the discard bits refer to into ``hand``, lowest first, empty places last."""
+def read_slots(row: Any, at: Any, size: Any, ranks: Any, suits: Any, hand: Any) -> None:
+    """Write the cards that the discard bits refer to into ``hand``, lowest first, empty places last.
+
+    ``at`` is where the block of ``size`` slots begins; a slot has a column for each of ``ranks`` and then of ``suits``.
+    """
     for k in range(MAX_HAND):
         hand[k] = NO_CARD
-    at = book["slots"]
-    for k in range(book["hand_size"]):
-        for rank in range(_RANKS):
-            if row[at + book["rank_column"][rank]]:
-                for suit in range(4):
-                    if row[at + book["suit_column"][suit]]:
-                        hand[k] = 4 * rank + suit
-                        break
-                if hand[k] != NO_CARD:
-                    break
-        at += book["slot_width"]
+    for k in range(size):
+        for column in range(len(ranks)):
+            if row[at + column]:
+                hand[k] = 4 * ranks[column]
+        at += len(ranks)
+        for column in range(len(suits)):
+            if row[at + column]:
+                hand[k] += suits[column]
+        at += len(suits)
 
 
 @kernel
@@ -104,7 +106,18 @@ def straight_draw(hand: Any, counts: Any) -> Any:
 
 
 @kernel
-def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, rows: Any, features: Any, keeps: Any) -> None:
+def describe_hands(
+    books: Any,
+    slots_at: Any,
+    ranks: Any,
+    suits: Any,
+    low_limit: Any,
+    highs: Any,
+    lows: Any,
+    rows: Any,
+    features: Any,
+    keeps: Any,
+) -> None:
     """Write `FEATURES` numbers and the discard bits of each of `KEEPS` for every row.
 
     ``highs`` ``(values + 1,)`` gives the category of a high value; ``lows`` is the number of low values.
@@ -115,7 +128,7 @@ def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, rows: Any,
         x = features[i]
         for k in range(FEATURES):
             x[k] = 0
-        read_slots(book, rows[i], hand)
+        read_slots(rows[i], slots_at, book["hand_size"], ranks, suits, hand)
         count_ranks(hand, counts)
         suited, keeps_suit = longest_suit(hand)
         run, keeps_run, fits = straight_draw(hand, counts)
@@ -151,6 +164,9 @@ class HandReader:
 
     def __init__(self, rules: Rules) -> None:
         self._books = rulebook(rules)
+        self._slots_at = next(f.start for f in fields(rules) if f.name == "slots")
+        self._ranks = np.array([RANKS.index(rank) for rank in rules.ranks], np.int8)
+        self._suits = np.array([SUITS.index(suit) for suit in rules.suits], np.int8)
         limit = highest_low_rank(rules)
         self._low_limit = -1 if limit is None else limit
         categories = [category for category, _ in high_classes(rules.hand_size, rules.flushes)]
@@ -160,5 +176,8 @@ class HandReader:
     def __call__(self, rows: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """``(n, d)`` rows -> ``(n, FEATURES)`` features and ``(n, 4)`` discard bits of `KEEPS`."""
         features, keeps = np.empty((len(rows), FEATURES), np.float32), np.empty((len(rows), len(KEEPS)), np.int64)
-        describe_hands(self._books, self._low_limit, self._highs, self._lows, rows, features, keeps)
+        describe_hands(
+            self._books, self._slots_at, self._ranks, self._suits, self._low_limit, self._highs, self._lows,
+            rows, features, keeps,
+        )  # fmt: skip
         return features, keeps

@@ -13,6 +13,7 @@ from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
 from archie_env.batch import chip_scales, seed_word
+from archie_env.cards import DECK
 from archie_env.errors import IllegalActionError
 from archie_env.observation import rulebook, width
 from archie_env.policy import Policy
@@ -89,8 +90,8 @@ class LearnerTables:
         """``(n, a)``: 1 = legal."""
         self.final_observations = np.zeros_like(self.observations)
         """``(n, d)``: what the learner saw at the end of the hand, where `done`."""
-        self.hidden = np.zeros((n, self.rules.deck_size if hidden else 0), np.int8)
-        """``(n, deck)``: 1 for each card the other player holds; no columns unless asked for."""
+        self.hidden = np.zeros((n, len(DECK) if hidden else 0), np.int8)
+        """``(n, 52)``: 1 for each card, by its id, that the other player holds; no columns unless asked for."""
         self.final_hidden = np.zeros_like(self.hidden)
         self.rewards: NDArray[np.int16] = self.ledgers["reward"]
         """``(n,)``: the learner's net chips for the hand that ended in the last step, else 0."""

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
 from agents.ppo import PPOPolicy
+from archie_env._core.seats import BOTH
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.learner import LearnerTables
 from archie_env.policy import Policy
@@ -113,7 +114,7 @@ class Run:
             "hand_features": network.hand_features,
             "slots": network.slots,
             "config": self.config.to_dict(),
-            "decisions": self.decisions if hasattr(self, "model") else 0,
+            "decisions": self.decisions,
             "versions": {name: version(name) for name in ("numpy", "torch", "stable-baselines3", "sb3-contrib")},
         }
         return PPOPolicy(self.model.policy.exported(), meta, self.rules)
@@ -174,6 +175,39 @@ class Run:
         th.set_rng_state(th.from_numpy(arrays["torch_generator"]))
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a run has played so far, to take differences of."""
+
+    seconds: float
+    decisions: int
+    hands: int
+    hands_against_others: int
+    chips: int
+    """Won from others: past selves and named policies."""
+
+    @classmethod
+    def of(cls, run: Run) -> Account:
+        """The run's account now."""
+        ledgers = run.tables.ledgers
+        others = ledgers["hands"][ledgers["role"] != BOTH].sum()
+        return cls(run.seconds, run.decisions, int(ledgers["hands"].sum()), int(others), int(ledgers["chips"].sum()))
+
+
+def log(run: Run, logger: Logger, before: Account) -> None:
+    """Write what the last update did to TensorBoard, beside the losses that MaskablePPO records."""
+    now = Account.of(run)
+    elapsed = now.seconds - before.seconds
+    logger.record("speed/hands_per_second", (now.hands - before.hands) / elapsed)
+    logger.record("speed/decisions_per_second", (now.decisions - before.decisions) / elapsed)
+    logger.record("train/prior_weight", run.model.ent_coef)
+    logger.record("pool/past_selves", len(run.past.policies))
+    if hands := now.hands_against_others - before.hands_against_others:
+        mbb = 1000 / run.rules.stakes.blinds[1]
+        logger.record("pool/mbb_per_hand", (now.chips - before.chips) / hands * mbb)
+    logger.dump(run.decisions)
+
+
 def report(run: Run, logger: Logger, last: bool) -> str:
     """Measure the learner, write it to TensorBoard and return it as one line."""
     policy, seed = run.policy(), run.config.seed + run.updates
@@ -224,15 +258,10 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
     done = round(1000 * run.progress)
     with tqdm(total=1000, initial=done, unit="‰", disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
         while run.progress < 1:
-            hands, before = int(run.tables.hands.sum()), run.seconds
+            before = Account.of(run)
             run.update()
             if run.updates % config.report.log_every == 0:
-                elapsed = run.seconds - before
-                logger.record("speed/hands_per_second", (int(run.tables.hands.sum()) - hands) / elapsed)
-                logger.record("speed/decisions_per_second", config.rollout.games * config.rollout.steps / elapsed)
-                logger.record("train/prior_weight", run.model.ent_coef)
-                logger.record("pool/past_selves", len(run.past.policies))
-                logger.dump(run.decisions)
+                log(run, logger, before)
             bar.update(round(1000 * run.progress) - bar.n)
             if int(config.report.times * run.progress) > run.reports:
                 run.reports = int(config.report.times * run.progress)

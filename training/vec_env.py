@@ -22,7 +22,7 @@ Indices = None | int | Iterable[int]
 class TablesVecEnv(VecEnv):
     """One sub-environment for each game of ``tables``; an episode is a hand in which the learner had a decision.
 
-    Where tables write hidden cards, an observation is the row with ``(deck,)`` entries for the other's cards behind it: the
+    Where tables write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
     first ``width(rules)`` entries are what a player may see, the rest is for a critic while training.
 
     Args:
@@ -48,7 +48,7 @@ class TablesVecEnv(VecEnv):
         self._started = time.time()
 
     def _observe(self, final: bool = False) -> NDArray[Any]:
-        """A new array ``(n, width)``, or ``(n, width + deck)`` with hidden cards."""
+        """A new array ``(n, width)``, or ``(n, width + 52)`` with hidden cards."""
         tables = self.tables
         rows = tables.final_observations if final else tables.observations
         if not tables.hidden.shape[1]:

@@ -135,11 +135,11 @@ def look_at(games, books, index, observations, masks, hidden, pot_scale, owed_sc
 @kernel
 def reveal(game, book, me, row):
     """The cards the player across from ``me`` holds now, which no player may see: for a critic while training."""
-    for i in range(book["deck_size"]):
-        row[i] = 0
+    for card in range(len(row)):
+        row[card] = 0
     other, r, kept = 1 - me, game["phase"] >> 1, book["hand_size"]
     if game["phase"] & 1 and game["draws"][other, r]:  # committed: what it threw is gone, the new cards are not dealt yet
         kept = book["hand_size"] + 1 - game["draws"][other, r]
         r += 1
     for k in range(kept):
-        row[book["card_column"][game["hand"][other, r, k]]] = 1
+        row[game["hand"][other, r, k]] = 1
