@@ -32,7 +32,8 @@ from archie_env.rules import Rules
 from training import checkpoint
 from training.config import Config, config_from, load_config
 from training.network import ArchiePolicy
-from training.ppo import CHECKPOINT, POLICY, Run, main, train
+from training.ppo import CHECKPOINT, POLICY, main, train
+from training.run import Run
 from training.vec_env import TablesVecEnv
 
 ROOT = Path(__file__).parent.parent

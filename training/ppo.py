@@ -1,197 +1,30 @@
 """Train a player by self-play: ``python -m training.ppo --config configs/ppo/smoke.toml``.
 
 MaskablePPO of sb3-contrib, the learner in both seats of most games, past selves in the others.  What it needs of its own is
-in `training.network` (the discard head), `training.selfplay` (advantages for each player) and `training.checkpoint`.
+in `training.network` (the discard head), `training.selfplay` (advantages for each player) and `training.run`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import torch as th
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
 from agents.ppo import PPOPolicy
-from archie_env._core.seats import BOTH
 from archie_env.errors import ArchieError, ConfigError
-from archie_env.learner import LearnerTables
-from archie_env.policy import Policy
 from training import checkpoint
 from training.config import Config, config_from, load_config
-from training.network import ArchiePolicy, cpu_has_bfloat16
 from training.reference import Score, habits, match
-from training.selfplay import Lineup, PastSelves, TwoSeatBuffer
-from training.vec_env import TablesVecEnv
+from training.run import Account, Run
 
 CHECKPOINT: Final = "checkpoint.npz"
 POLICY: Final = "policy.npz"
-
-
-class Run:
-    """One training run: everything that changes while it goes on, and nothing else."""
-
-    def __init__(self, config: Config) -> None:
-        from agents import load  # names are resolved once the configuration is known to be good
-
-        th.set_num_threads(config.threads)
-        th.distributions.Distribution.set_default_validate_args(False)  # masks keep every distribution valid; 3 % of the time
-        self.config, self.rules = config, config.played()
-        self.references: dict[str, Policy] = {name: load(name, self.rules) for name in config.report.agents}
-        named = {name: load(name, self.rules) for name in config.opponents.named}
-        streams = np.random.SeedSequence(config.seed).spawn(2)
-        self.past = PastSelves(config.opponents.past_kept, np.random.default_rng(streams[0]))
-        self.lineup = Lineup(config.opponents, self.past, named)
-        self.tables = LearnerTables(
-            config.rollout.games, self.lineup.policies, self.lineup.shares, self.rules, config.seed,
-            hidden=config.network.hidden_cards,
-        )  # fmt: skip
-        self.env = TablesVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
-        self.shuffler = np.random.default_rng(streams[1])
-        self.model = self._model()
-        self.updates = 0
-        self.reports = 0
-        self.seconds = 0.0
-        _, self._callback = self.model._setup_learn(config.budget.decisions)
-        self.past.add(self.policy())
-
-    def _model(self) -> MaskablePPO:
-        learning, network, rollout = self.config.learning, self.config.network, self.config.rollout
-        bfloat16 = network.bfloat16 == "on" or (network.bfloat16 == "auto" and cpu_has_bfloat16())
-        self.env.seed(self.config.seed)
-        return MaskablePPO(
-            ArchiePolicy,
-            self.env,
-            learning_rate=lambda left: learning.rate * max(learning.last_rate, left),
-            n_steps=rollout.steps,
-            batch_size=learning.batch,
-            n_epochs=learning.epochs,
-            gamma=1.0,
-            gae_lambda=rollout.decay,
-            clip_range=learning.clip,
-            vf_coef=learning.value_weight,
-            max_grad_norm=learning.gradient_norm,
-            rollout_buffer_class=TwoSeatBuffer,
-            rollout_buffer_kwargs={"tables": self.tables, "generator": self.shuffler},
-            policy_kwargs={
-                "rules": self.rules.to_dict(),
-                "widths": network.widths,
-                "hand_features": network.hand_features,
-                "slots": network.slots,
-                "bias": network.bias,
-                "prior": network.prior,
-                "bfloat16": bfloat16,
-            },
-            seed=self.config.seed,
-            device="cpu",
-        )
-
-    @property
-    def decisions(self) -> int:
-        """Decisions of the learner so far, both seats counted."""
-        return int(self.model.num_timesteps)
-
-    @property
-    def progress(self) -> float:
-        """The share of the budget that is used, 0 to 1."""
-        budget = self.config.budget
-        by_time = self.seconds / budget.seconds if budget.seconds else 0.0
-        return min(1.0, max(self.decisions / budget.decisions, by_time))
-
-    def policy(self) -> PPOPolicy:
-        """The learner as it is now."""
-        network = self.config.network
-        meta = {
-            "hand_features": network.hand_features,
-            "slots": network.slots,
-            "config": self.config.to_dict(),
-            "decisions": self.decisions,
-            "versions": {name: version(name) for name in ("numpy", "torch", "stable-baselines3", "sb3-contrib")},
-        }
-        return PPOPolicy(self.model.policy.exported(), meta, self.rules)
-
-    def update(self) -> None:
-        """Play one rollout and learn from it."""
-        started = time.perf_counter()
-        learning, left = self.config.learning, 1 - self.progress
-        self.model._current_progress_remaining = left
-        self.model.ent_coef = learning.prior_weight * max(learning.last_prior_weight, left)
-        self.lineup.redraw(self.tables)
-        self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
-        self.model.train()
-        self.updates += 1
-        if self.updates % self.config.opponents.past_every == 0:
-            self.past.add(self.policy())
-        self.seconds += time.perf_counter() - started
-
-    def save(self, path: Path) -> None:
-        """Write everything that `restore` needs to go on to the same weights."""
-        tables, generators = self.tables.snapshot()
-        arrays = checkpoint.prefixed(checkpoint.module_arrays(self.model.policy), "network")
-        arrays |= checkpoint.prefixed(checkpoint.optimizer_arrays(self.model.policy.optimizer), "optimizer")
-        arrays |= checkpoint.prefixed(tables, "tables")
-        for i, policy in enumerate(self.past.policies):
-            arrays |= checkpoint.prefixed(policy.weights, f"past{i}")
-        arrays["torch_generator"] = th.get_rng_state().numpy()
-        arrays["episode_starts"] = np.asarray(self.model._last_episode_starts)
-        meta = {
-            "config": self.config.to_dict(),
-            "updates": self.updates,
-            "reports": self.reports,
-            "seconds": self.seconds,
-            "decisions": self.decisions,
-            "past": [policy.meta for policy in self.past.policies],
-            "generators": {
-                "tables": generators,
-                "past": self.past.generator.bit_generator.state,
-                "shuffler": self.shuffler.bit_generator.state,
-            },
-        }
-        checkpoint.save(path, arrays, meta)
-
-    def restore(self, arrays: checkpoint.Arrays, meta: dict[str, Any]) -> None:
-        """Go on from a checkpoint of a run with the same configuration."""
-        checkpoint.load_module(self.model.policy, checkpoint.grouped(arrays, "network"))
-        checkpoint.load_optimizer(self.model.policy.optimizer, checkpoint.grouped(arrays, "optimizer"))
-        self.past.policies = [
-            PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])
-        ]
-        self.past.generator.bit_generator.state = meta["generators"]["past"]
-        self.shuffler.bit_generator.state = meta["generators"]["shuffler"]
-        self.tables.restore(checkpoint.grouped(arrays, "tables"), meta["generators"]["tables"])
-        self.model._last_obs = self.env._observe()
-        self.model._last_episode_starts = arrays["episode_starts"]
-        self.model.num_timesteps = meta["decisions"]
-        self.updates, self.reports, self.seconds = meta["updates"], meta["reports"], meta["seconds"]
-        th.set_rng_state(th.from_numpy(arrays["torch_generator"]))
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What a run has played so far, to take differences of."""
-
-    seconds: float
-    decisions: int
-    hands: int
-    hands_against_others: int
-    chips: int
-    """Won from others: past selves and named policies."""
-
-    @classmethod
-    def of(cls, run: Run) -> Account:
-        """The run's account now."""
-        ledgers = run.tables.ledgers
-        others = ledgers["hands"][ledgers["role"] != BOTH].sum()
-        return cls(run.seconds, run.decisions, int(ledgers["hands"].sum()), int(others), int(ledgers["chips"].sum()))
 
 
 def log(run: Run, logger: Logger, before: Account) -> None:
@@ -240,6 +73,12 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         resume: go on from the checkpoint in ``out``.
         quiet: print nothing.
     """
+
+    def say(text: str) -> None:
+        if not quiet:
+            tqdm.write(text)
+            sys.stdout.flush()  # a file or pipe would see it at the end only
+
     run = Run(config)
     if resume:
         arrays, meta = checkpoint.load(out / CHECKPOINT)
@@ -247,14 +86,9 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         if replace(trained, budget=config.budget, report=config.report) != config:
             raise ConfigError(f"{out / CHECKPOINT}: another configuration; only [budget] and [report] may differ to resume it")
         run.restore(arrays, meta)
+        say(f"resumed at {run.decisions:,} decisions")
     logger = configure(str(out), ["tensorboard"])
     run.model.set_logger(logger)
-
-    def say(text: str) -> None:
-        if not quiet:
-            tqdm.write(text)
-            sys.stdout.flush()  # a file or pipe would see it at the end only
-
     done = round(1000 * run.progress)
     with tqdm(total=1000, initial=done, unit="‰", disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
         while run.progress < 1:
@@ -263,6 +97,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
             if run.updates % config.report.log_every == 0:
                 log(run, logger, before)
             bar.update(round(1000 * run.progress) - bar.n)
+            bar.set_postfix_str(f"{run.decisions:,} decisions in {run.seconds:.0f} s")
             if int(config.report.times * run.progress) > run.reports:
                 run.reports = int(config.report.times * run.progress)
                 say(report(run, logger, last=run.progress >= 1))
