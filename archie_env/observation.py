@@ -212,22 +212,28 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
     legal = book["legal"] = _legal_table(rules)
     for menu, row in enumerate(legal):
         actions = np.flatnonzero(row)
+        book["legal_bits"][menu] = sum(1 << int(a) for a in actions)
         book["legal_count"][menu], book["legal_list"][menu, : len(actions)] = len(actions), actions
     block = {f.name: f for f in fields(rules)}
     book["width"], book["actions"] = width(rules), rules.actions
-    book["slot_width"] = len(rules.ranks) + len(rules.suits)
-    book["wagers_width"] = 2 * (rules.raise_cap + 2)
     book["pot_unit"] = pot_unit(rules)
-    for name in ("held", "slots", "own_draws", "other_draws"):
-        book[name] = block[name].start
-    for name in ("wagers", "phase", "dealer", "owed", "pot"):
+    book["wagers_width"] = 2 * (rules.raise_cap + 2)
+    for name in ("wagers", "phase", "dealer"):
         book[f"{name}_at"] = block[name].start
+    book["held_at"] = book["slot_at"] = book["drawn_at"] = block["pot"].start
+    slots, slot_width = block["slots"].start, len(rules.ranks) + len(rules.suits)
     for column, card in enumerate(rules.deck):
-        book["card_column"][card] = column
-    for column, rank in enumerate(rules.ranks):
-        book["rank_column"][RANKS.index(rank)] = column
-    for column, suit in enumerate(rules.suits):
-        book["suit_column"][SUITS.index(suit)] = len(rules.ranks) + column
+        rank, suit = rules.ranks.index(RANKS[card >> 2]), rules.suits.index(SUITS[card & 3])
+        for r in range(rules.rounds):
+            book["held_at"][r, card] = block["held"].start + r * rules.deck_size + column
+        for slot in range(rules.hand_size):
+            at = slots + slot * slot_width
+            book["slot_at"][slot, card] = at + rank, at + len(rules.ranks) + suit
+    counts = rules.max_discard + 1
+    for i, name in enumerate(("own_draws", "other_draws")):
+        for d in range(rules.draws):
+            at = block[name].start + d * counts
+            book["drawn_at"][i, d, 1 : counts + 1] = range(at, at + counts)
     books.setflags(write=False)
     return books
 

@@ -71,9 +71,12 @@ def deal(game, book):
             game["deck"][i] = book["deck"][i]
     for i in range(3):
         game["draws"][0, i] = game["draws"][1, i] = 0
-    for r in range(4):
-        for i in range(8):
-            game["bets"][r, i] = 0
+        game["shown"][0, i] = game["shown"][1, i] = 0
+    for position in range(2):
+        for r in range(1, 4):
+            for i in range(5):
+                game["hand"][position, r, i] = NO_CARD
+    game["betting"] = 0
     n, reach = book["hand_size"], book["draws"] * book["max_discard"]
     if book["per_seat"]:
         settle_through(game, book, 2 * n + 2 * reach)
@@ -85,8 +88,8 @@ def deal(game, book):
                 game["hand"][position, 0, i] = game["deck"][place]
             else:
                 game["hand"][position, 0, i] = NO_CARD
-    sort_hand(game["hand"][DEALER, 0])
-    sort_hand(game["hand"][BIG_BLIND, 0])
+    for position in (DEALER, BIG_BLIND):
+        sort_hand(game["hand"][position, 0])
     game["next"][0] = 2 * n + (reach if book["per_seat"] else 0)  # the big blind's block comes first
     game["next"][1] = 2 * n
     game["paid"][DEALER] = book["blinds"][DEALER]
@@ -130,7 +133,7 @@ def bet(game, book, action):
         return
     r = game["phase"] >> 1
     first = game["moves"] == 0
-    game["bets"][r, game["moves"]] = action
+    game["betting"] |= np.uint64(action) << np.uint64(r * book["wagers_width"] + 2 * game["moves"])
     game["moves"] += 1
     game["paid"][me] = game["paid"][other] if game["paid"][other] > game["paid"][me] else game["paid"][me]
     if action == RAISE:
@@ -155,14 +158,15 @@ def draw(game, book, discards):
         if not discards >> i & 1:
             game["hand"][me, r + 1, kept] = game["hand"][me, r, i]
             kept += 1
-    for i in range(n, 5):
-        game["hand"][me, r + 1, i] = NO_CARD
     game["draws"][me, r] = n - kept + 1
     if me == BIG_BLIND:
         game["turn"] = DEALER
+        if book["sequential"]:
+            game["shown"][me, r] = game["draws"][me, r]
         return
     for position in (BIG_BLIND, DEALER):
         fill(game, book, position, game["hand"][position, r + 1], n + 1 - game["draws"][position, r])
+        game["shown"][position, r] = game["draws"][position, r]
     game["phase"] += 1
     game["turn"] = BIG_BLIND
     game["moves"] = game["wagers"] = 0

@@ -28,6 +28,10 @@ GAME = np.dtype(
         ("key", "u8"),  # the stream of hands this game belongs to: a hash of (seed, game index)
         ("stream", "u8"),  # the cards of this hand: a hash of (key, hand number)
         ("hand_number", "i4"),  # hands dealt before this one
+        (
+            "betting",
+            "u8",
+        ),  # two bits for each betting action so far, check/call and bet/raise, as the information state has them
         ("net", "i2"),  # chips position 0 has won (lost, if negative) once over
         ("paid", "i2", (2,)),  # chips in the pot, by position
         ("next", "i2", (2,)),  # place in the deck of the next card; per seat only if BOOK["per_seat"]
@@ -41,8 +45,12 @@ GAME = np.dtype(
         ("over", "i1"),  # folded or shown down
         ("folded", "i1"),  # position that folded + 1, or 0
         ("draws", "i1", (2, MAX_DRAWS)),  # [position, draw]: cards thrown + 1, 0 = not committed yet
-        ("bets", "i1", (MAX_ROUNDS, MAX_WAGERS)),  # [round, i]: CALL or RAISE in the order made, 0 = none
-        ("hand", "i1", (2, MAX_ROUNDS, MAX_HAND)),  # [position, round, i]: ascending cards held in that betting round
+        ("shown", "i1", (2, MAX_DRAWS)),  # the same, once the other player knows it
+        (
+            "hand",
+            "i1",
+            (2, MAX_ROUNDS, MAX_HAND),
+        ),  # [position, round, i]: ascending cards held in that betting round, NO_CARD else
         ("deck", "i1", (52,)),  # deck[:next] are out, in the order dealt
     ],
     align=True,
@@ -67,26 +75,20 @@ BOOK = np.dtype(
         ("high", "i2", (2, MULTISETS)),  # [suited, number of the rank multiset] -> high value, better higher
         ("low", "i2", (MULTISETS,)),  # -> low value, better higher, 0 does not qualify
         ("legal", "i1", (MENUS, MAX_ACTIONS)),  # [menu, action] -> 1 if legal
+        ("legal_bits", "u8", (MENUS,)),  # bit a: action a is legal
         ("legal_count", "i2", (MENUS,)),
         ("legal_list", "i1", (MENUS, MAX_ACTIONS)),  # the legal actions of a menu, ascending, then 0
-        # Where the information state keeps what (see archie_env.observation)
+        # Where the information state keeps what (see archie_env.observation); the pot's index stands for "nowhere"
         ("width", "i2"),
         ("actions", "i2"),
-        ("held", "i2"),
-        ("slots", "i2"),
-        ("slot_width", "i2"),
-        ("own_draws", "i2"),
-        ("other_draws", "i2"),
-        ("wagers_at", "i2"),
-        ("wagers_width", "i2"),
-        ("phase_at", "i2"),
-        ("dealer_at", "i2"),
-        ("owed_at", "i2"),
-        ("pot_at", "i2"),
+        ("held_at", "u2", (MAX_ROUNDS, 53)),  # [round, card] -> index
+        ("slot_at", "u2", (MAX_HAND, 53, 2)),  # [slot, card] -> indices of its rank and its suit
+        ("drawn_at", "u2", (2, MAX_DRAWS, MAX_HAND + 2)),  # [own or other's, draw, cards thrown + 1] -> index
+        ("wagers_at", "u2"),
+        ("wagers_width", "i2"),  # entries of one betting round
+        ("phase_at", "u2"),
+        ("dealer_at", "u2"),  # the chips owed and the pot follow
         ("pot_unit", "i2"),  # chips that one step of the pot's entry stands for
-        ("card_column", "i1", (53,)),  # card -> its column in a block over the deck
-        ("rank_column", "i1", (14,)),  # rank -> its column in a slot
-        ("suit_column", "i1", (4,)),
     ],
     align=True,
 )
