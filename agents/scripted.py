@@ -5,20 +5,43 @@ They are fixed reference points: a strategy that cannot beat them has learnt not
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import _kernels
 from archie_env.errors import ArchieError
-from archie_env.observation import highest_low_rank, rulebook, unscaled, width
+from archie_env.observation import (
+    fields,
+    highest_low_rank,
+    lowest_qualifying_high,
+    pot_unit,
+    rulebook,
+    unscaled,
+    width,
+)
 from archie_env.policy import Actions, Masks, Observations, Probabilities
 from archie_env.rules import Rules, as_rules
 
 
-def low_limit(rules: Rules) -> int:
-    """The highest ace-low rank a low may hold, -1 when there is no low."""
-    highest = highest_low_rank(rules)
-    return -1 if highest is None else highest
+@functools.cache
+def layout(rules: Rules) -> NDArray[np.void]:
+    """``(1,)``: where rows of these rules keep what the kernels read."""
+    record = np.zeros(1, _kernels.LAYOUT)
+    blocks = {block.name: block for block in fields(rules)}
+    for name in ("held", "wagers", "other_draws", "phase", "dealer", "owed", "pot"):
+        record[name] = blocks[name].start
+    for name in ("draws", "hand_size", "max_discard", "flushes", "deck_size"):
+        record[name] = getattr(rules, name)
+    highest_low = highest_low_rank(rules)
+    record["low_limit"] = -1 if highest_low is None else highest_low
+    record["high_qualifier"] = lowest_qualifying_high(rules)
+    record["actions"] = len(blocks["wagers"].axes[1])
+    record["pot_unit"] = pot_unit(rules)
+    record["deck"][0, : rules.deck_size] = rules.deck
+    record.setflags(write=False)
+    return record
 
 
 def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDArray[np.int8]:
@@ -46,13 +69,13 @@ class ScriptedPolicy:
         self.name = name
         self.rules = as_rules(rules)
         self._choice = raises, draws
-        self._books, self._low_limit = rulebook(self.rules), low_limit(self.rules)
+        self._tables = rulebook(self.rules), layout(self.rules)
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator | None = None) -> Actions:
         """See `archie_env.policy.Policy.act`; ``rng`` is not used."""
         rows = checked_rows(observations, masks, self.rules)
         actions = np.empty(len(rows), np.int64)
-        _kernels.scripted_actions(self._books, self._low_limit, rows, masks, *self._choice, actions)
+        _kernels.scripted_actions(*self._tables, rows, masks, *self._choice, actions)
         return actions
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:

@@ -209,7 +209,7 @@ def test_the_rule_based_player_stands_pat_on_made_hands(cards: str, r: int) -> N
         ("9s9hKdJc2d", ["KdJc2d"]),
         ("9s9h2d2cKd", ["Kd"]),
         ("9s9h9d2cKd", ["2cKd", "2c"]),
-        ("6s6h2dAc3d", ["6s6h", "6s", "2dAc3d", "6h"]),
+        ("6s6h2dAc3d", ["2d3d", "6s", "6h"]),
         ("5d7s9cJhQd", ["9cJhQd"]),
         ("Qs7d9cJhAd", ["Qs7d9cJh", "Qs9cJh"]),
     ],
