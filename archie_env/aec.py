@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
@@ -12,22 +11,13 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from archie_env._core import table
-from archie_env._core.state import GAME
-from archie_env.batch import chip_scales, seed_word
+from archie_env._table import ObservationType, RenderMode, Table, one_of, row_space
 from archie_env.errors import ArchieError, OrderError, RulesError
-from archie_env.game import SEATS, Game, action_number, deck_order
-from archie_env.observation import ReadsRulebook, highest, width
-from archie_env.render import ansi, rgb_array
+from archie_env.game import SEATS, action_number
 from archie_env.rules import Replacements, Rules
 
-RenderMode = Literal["human", "ansi", "rgb_array"]
 Viewpoint = Literal["player_0", "player_1", "to_act"]
-_OPTIONS = ("dealer", "deck")
-
-
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        raise ArchieError(f"{name} {value!r}: expected one of {', '.join(map(repr, allowed))}")
+_FIRST, _SECOND = SEATS
 
 
 def _at_least(name: str, value: object, least: int) -> None:
@@ -35,7 +25,7 @@ def _at_least(name: str, value: object, least: int) -> None:
         raise RulesError(f"{name} {value!r}: expected a whole number of at least {least}, or None")
 
 
-class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore[misc]  # noqa: N801  (PettingZoo's name)
+class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore[misc]  # noqa: N801  (PettingZoo's name)
     """Heads-up Archie as an AEC environment.
 
     Args:
@@ -68,38 +58,23 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
         *,
         hands: int | None = None,
         stack: int | None = None,
-        dtype: Literal["float32", "int8"] = "float32",
+        dtype: ObservationType = "float32",
         replacements: Replacements = "shared",
         viewpoint: Viewpoint | None = None,
     ) -> None:
         super().__init__()
-        self._read_rulebook(rules, replacements)
-        _one_of("render_mode", render_mode, (None, *get_args(RenderMode)))
-        _one_of("dtype", dtype, ("float32", "int8"))
-        _one_of("viewpoint", viewpoint, (None, *get_args(Viewpoint)))
+        self._sit_down(rules, replacements, dtype, render_mode)
+        one_of("viewpoint", viewpoint, (None, *get_args(Viewpoint)))
         _at_least("hands", hands, 1)
         _at_least("stack", stack, self.rules.reserve)
-        self.render_mode, self.viewpoint = render_mode, viewpoint
-        self.hands, self.stack = hands, stack
+        self.viewpoint, self.hands, self.stack = viewpoint, hands, stack
         self.possible_agents = list(SEATS)
         self.agents: list[str] = []
-        self._dtype = np.dtype(dtype)
-        self._scales = chip_scales(self.rules, self._dtype)
-        self._width, self._n_actions = width(self.rules), self.rules.actions
-        top = highest(self.rules).astype(self._dtype) if dtype == "int8" else np.ones(self._width, np.float32)
+        masks = spaces.Box(0, 1, (self._n_actions,), np.int8)
         self.observation_spaces = {
-            agent: spaces.Dict(
-                {
-                    "observation": spaces.Box(np.zeros_like(top), top, dtype=self._dtype.type),
-                    "action_mask": spaces.Box(0, 1, (self._n_actions,), np.int8),
-                }
-            )
-            for agent in SEATS
+            agent: spaces.Dict({"observation": row_space(self.rules, dtype), "action_mask": masks}) for agent in SEATS
         }
         self.action_spaces = {agent: spaces.Discrete(self._n_actions) for agent in SEATS}
-        self._games: NDArray[Any] = np.zeros(1, GAME)
-        self._hand_number = -1
-        self._history: list[int] = []
         self._rows: list[NDArray[Any] | None] = [None, None]
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -114,43 +89,24 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Deal the first hand; see the class for ``seed`` and ``options``."""
-        dealer, deck = self._read_options(options or {})
-        order, given = deck_order(self.rules, deck)
-        if seed is not None or self._hand_number < 0:
-            table.open_table(self._games, seed_word(seed), 0)
-            self._hand_number = -1
-        self._deal(dealer, order, given)
-        self.agents = list(SEATS)
-        self.rewards = dict.fromkeys(SEATS, 0.0)
-        self._cumulative_rewards = dict.fromkeys(SEATS, 0.0)
-        self.terminations = dict.fromkeys(SEATS, False)
-        self.truncations = dict.fromkeys(SEATS, False)
+        self._deal_first(seed, options)
+        self.agents = [_FIRST, _SECOND]
+        self.rewards = {_FIRST: 0.0, _SECOND: 0.0}
+        self._cumulative_rewards = {_FIRST: 0.0, _SECOND: 0.0}
+        self.terminations = {_FIRST: False, _SECOND: False}
+        self.truncations = {_FIRST: False, _SECOND: False}
         self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
         masks = np.empty((2, self._n_actions), np.int8)
         self.agent_selection = SEATS[table.look_masks(self._games, self._books, masks)]
-        self._take(masks)
+        self._hand_out(masks)
 
-    def _read_options(self, options: Mapping[str, Any]) -> tuple[int, Any]:
-        for name in options:
-            if name not in _OPTIONS:  # PettingZoo's own tests pass unknown keys, so this can't be an error
-                warnings.warn(f"options: unknown key {name!r} is ignored, expected {' or '.join(_OPTIONS)}", stacklevel=3)
-        dealer = options.get("dealer")
-        if dealer is not None and dealer not in SEATS:
-            raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
-        return -1 if dealer is None else SEATS.index(dealer), options.get("deck")
-
-    def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
-        self._hand_number += 1
-        self._history = []
-        table.deal_table(self._games, self._books, self._hand_number, dealer, order, given)
-
-    def _take(self, masks: NDArray[np.int8]) -> None:
-        """Hand out new masks; the observations of the last position are forgotten."""
-        self._masks = masks[0], masks[1]
+    def _hand_out(self, masks: NDArray[np.int8]) -> None:
+        """Give each agent its new mask; the observations of the last position are forgotten."""
+        self._masks = first, second = masks[0], masks[1]
         self._rows = [None, None]
-        self.infos = {agent: {"action_mask": mask} for agent, mask in zip(SEATS, self._masks, strict=True)}
+        self.infos = {_FIRST: {"action_mask": first}, _SECOND: {"action_mask": second}}
         if self.stacks is not None:
             for info in self.infos.values():
                 info["stacks"] = dict(self.stacks)
@@ -159,13 +115,13 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """What an agent sees and may do now."""
-        if agent not in SEATS:
+        seat = 0 if agent == _FIRST else 1
+        if agent != SEATS[seat]:
             raise ArchieError(f"agent {agent!r}: expected one of {', '.join(SEATS)}")
-        if self._hand_number < 0:
-            raise OrderError("observe: call reset() first")
-        seat = 1 if agent == SEATS[1] else 0
         row = self._rows[seat]
         if row is None:
+            if self._hand_number < 0:
+                raise OrderError("observe: call reset() first")
             row = self._rows[seat] = np.empty(self._width, self._dtype)
             table.look_seat(self._games, self._books, seat, row, *self._scales)
         return {"observation": row, "action_mask": self._masks[seat]}
@@ -185,25 +141,22 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
             return
         number = action_number(action)
         row, masks = np.empty(self._width, self._dtype), np.empty((2, self._n_actions), np.int8)
-        seat = (
-            table.ILLEGAL if number is None else table.step_table(self._games, self._books, number, row, masks, *self._scales)
-        )
+        seat = table.step_table(self._games, self._books, number, row, masks, *self._scales)
         if seat == table.ILLEGAL:
             raise self.game.illegal(action)
-        self._history.append(number)  # type: ignore[arg-type]
+        self._history.append(number)
         self._cumulative_rewards[agent] = 0.0
-        self.rewards = dict.fromkeys(SEATS, 0.0)
         if seat == table.ENDED:
             self._end_hand(masks)
             return
+        self.rewards = {_FIRST: 0.0, _SECOND: 0.0}
         self.agent_selection = SEATS[seat]
-        self._take(masks)
+        self._hand_out(masks)
         self._rows[seat] = row
 
     def _end_hand(self, masks: NDArray[np.int8]) -> None:
         """Pay the hand; deal the next one of the session, or end the episode."""
-        net, dealer = float(self._games["net"][0]), int(self._games["dealer"][0])
-        self.rewards = {SEATS[dealer]: net, SEATS[1 - dealer]: -net}
+        self.rewards = dict(zip(SEATS, self._net(), strict=True))
         self._accumulate_rewards()
         if self.stacks is not None:
             self.stacks = {agent: chips + int(self.rewards[agent]) for agent, chips in self.stacks.items()}
@@ -211,41 +164,19 @@ class raw_env(ReadsRulebook, AECEnv[str, dict[str, NDArray[Any]], int]):  # type
             self._hands_left -= 1
         broke = self.stacks is not None and min(self.stacks.values()) < self.rules.reserve
         if broke or self._hands_left == 0:
-            self.terminations = dict.fromkeys(SEATS, True)
-            self.agent_selection = SEATS[0]
+            self.terminations = {_FIRST: True, _SECOND: True}
+            self.agent_selection = _FIRST
         else:
-            self._deal(-1, *deck_order(self.rules, None))
+            self._deal()
             self.agent_selection = SEATS[table.look_masks(self._games, self._books, masks)]
-        self._take(masks)
+        self._hand_out(masks)
 
     # ---- looking
 
-    @property
-    def game(self) -> Game:
-        """A readable copy of the hand, with its history; playing on it does not touch the environment."""
-        if self._hand_number < 0:
-            raise OrderError("game: call reset() first")
-        settled = self._games.copy()
-        table.settle_table(settled, self._books)
-        deck = settled["deck"][0, : self.rules.deck_size].tolist()
-        game = Game(self.rules, dealer=int(settled["dealer"][0]), deck=deck, replacements=self.replacements)
-        for action in self._history:
-            game.apply(action)
-        return game
-
     def render(self) -> str | NDArray[np.uint8] | None:
         """The table seen from ``viewpoint``: text (``ansi``), printed (``human``) or a picture ``(height, width, 3)`` uint8."""
-        if self.render_mode is None:
-            raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
-        game = self.game
-        seat = game.to_act if self.viewpoint == "to_act" else None if self.viewpoint is None else SEATS.index(self.viewpoint)
-        if self.render_mode == "rgb_array":
-            return rgb_array(game.view(seat), self.rules, self.stacks)
-        text = ansi(game.view(seat), self.rules, self.stacks)
-        if self.render_mode == "ansi":
-            return text
-        print(text)
-        return None
+        seat = None if self.viewpoint is None else SEATS.index(self.viewpoint) if self.viewpoint in SEATS else -1
+        return self._draw(self.game.to_act if seat == -1 else seat, self.stacks)
 
     def close(self) -> None:
         """Nothing to release."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -242,7 +242,7 @@ class Game(ReadsRulebook):
         if seat is None:
             raise OrderError(f"action {action!r}: the hand is over ({self.position(None)})")
         number = action_number(action)
-        if number is None or table.play_table(self._games, self._books, number) == table.ILLEGAL:
+        if table.play_table(self._games, self._books, number) == table.ILLEGAL:
             raise self.illegal(action)
         self._actions.append(number)
         if not drawing:
@@ -399,21 +399,28 @@ class Game(ReadsRulebook):
         return f"<Game: {self.position(None)}>"
 
 
-def action_number(action: object) -> int | None:
-    """An action as an int, or None where it is none: a bool, a float or a text is not an action."""
+def action_number(action: object) -> int:
+    """An action as an int; -1, which is never legal, for what is none: a bool, a float or a text is not an action."""
     if isinstance(action, (bool, np.bool_)):
-        return None
+        return -1
     try:
         number = operator.index(action)  # type: ignore[arg-type]
     except TypeError:
-        return None
+        return -1
     return number if 0 <= number < MAX_ACTIONS else -1
+
+
+ANY_DECK: Final[NDArray[np.int8]] = np.zeros(52, np.int8)
+"""Stands for a deck of which no card is given: the engine shuffles its own."""
 
 
 def deck_order(rules: Rules, deck: str | Sequence[Any] | None) -> tuple[NDArray[np.int8], int]:
     """A whole deck ``(52,)`` that begins with the given cards, and how many were given; raises `CardError`."""
-    given = () if deck is None else check_cards(deck, rules.deck, "deck")
-    rest = [card for card in rules.deck if card not in given]
+    if deck is None:
+        return ANY_DECK, 0
+    cards = rules.deck
+    given = check_cards(deck, cards, "deck")
+    taken = set(given)
     order = np.full(52, NO_CARD, np.int8)
-    order[: rules.deck_size] = (*given, *rest)
+    order[: len(cards)] = (*given, *(card for card in cards if card not in taken))
     return order, len(given)

@@ -10,6 +10,7 @@ archie_env.errors.RulesError: high_qualifier '1': expected one of the ranks in p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -70,6 +71,11 @@ def _stakes(value: Any, rounds: int) -> Stakes:
     big = _whole("stakes.blinds[1] (big blind)", blinds[1], 1, MAX_STAKE)
     small = _whole("stakes.blinds[0] (small blind)", blinds[0], 0, big)
     return Stakes((small, big), tuple(_whole(f"stakes.bets[{i}]", b, 1, MAX_STAKE) for i, b in enumerate(bets)))
+
+
+@functools.cache
+def _deck(ranks: str, suits: str) -> tuple[int, ...]:
+    return tuple(4 * RANKS.index(r) + SUITS.index(s) for r in ranks for s in suits)
 
 
 def _choice(field: str, value: Any, kind: Any) -> Any:
@@ -139,7 +145,7 @@ class Rules:
     @property
     def deck(self) -> tuple[int, ...]:
         """The cards in play, ascending."""
-        return tuple(4 * RANKS.index(r) + SUITS.index(s) for r in self.ranks for s in self.suits)
+        return _deck(self.ranks, self.suits)
 
     @property
     def deck_size(self) -> int:

@@ -1,0 +1,112 @@
+"""What the PettingZoo and the Gymnasium environment share: one hand in progress, dealt from a stream of hands."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from archie_env._core import table
+from archie_env._core.state import GAME
+from archie_env.batch import chip_scales, seed_word
+from archie_env.errors import ArchieError, OrderError
+from archie_env.game import ANY_DECK, SEATS, Game, deck_order
+from archie_env.observation import ReadsRulebook, highest, width
+from archie_env.render import ansi, rgb_array
+from archie_env.rules import Replacements, Rules
+
+ObservationType = Literal["float32", "int8"]
+RenderMode = Literal["human", "ansi", "rgb_array"]
+
+
+def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a value that is not among those allowed."""
+    if value not in allowed:
+        raise ArchieError(f"{name} {value!r}: expected one of {', '.join(map(repr, allowed))}")
+
+
+def row_space(rules: Rules, dtype: str) -> spaces.Box:
+    """The space of one observation row in that dtype."""
+    top = highest(rules).astype(np.int8) if dtype == "int8" else np.ones(width(rules), np.float32)
+    return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
+
+
+class Table(ReadsRulebook):
+    """A base: the record of a hand, the stream it was dealt from, and its picture."""
+
+    options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
+    render_mode: RenderMode | None
+
+    def _sit_down(
+        self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None
+    ) -> None:
+        self._read_rulebook(rules, replacements)
+        one_of("render_mode", render_mode, (None, *get_args(RenderMode)))
+        one_of("dtype", dtype, get_args(ObservationType))
+        self.render_mode = render_mode
+        self._dtype = np.dtype(dtype)
+        self._scales = chip_scales(self.rules, self._dtype)
+        self._width, self._n_actions = width(self.rules), self.rules.actions
+        self._games: NDArray[Any] = np.zeros(1, GAME)
+        self._hand_number = -1
+        self._history: list[int] = []
+
+    def _deal_first(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        """Deal hand 0 of a seed, or the next hand of the present stream; bad input changes nothing."""
+        dealer, order, given = -1, ANY_DECK, 0
+        if options:
+            dealer, order, given = self._read_options(options)
+        if seed is not None or self._hand_number < 0:
+            table.open_table(self._games, seed_word(seed), 0)
+            self._hand_number = -1
+        self._deal(dealer, order, given)
+
+    def _read_options(self, options: Mapping[str, Any]) -> tuple[int, NDArray[np.int8], int]:
+        for name in options:
+            if name not in self.options_known:  # PettingZoo's own tests pass unknown keys, so this can't be an error
+                known = " or ".join(self.options_known)
+                warnings.warn(f"options: unknown key {name!r} is ignored, expected {known}", stacklevel=4)
+        dealer = options.get("dealer")
+        if dealer is not None and dealer not in SEATS:
+            raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
+        return -1 if dealer is None else SEATS.index(dealer), *deck_order(self.rules, options.get("deck"))
+
+    def _deal(self, dealer: int = -1, order: NDArray[np.int8] = ANY_DECK, given: int = 0) -> None:
+        self._hand_number += 1
+        self._history = []
+        table.deal_table(self._games, self._books, self._hand_number, dealer, order, given)
+
+    def _net(self) -> tuple[float, float]:
+        """Net chips of the finished hand, by seat."""
+        net = float(self._games["net"][0])
+        return (-net, net) if self._games["dealer"][0] else (net, -net)
+
+    @property
+    def game(self) -> Game:
+        """A readable copy of the hand, with its history; playing on it does not touch the environment."""
+        if self._hand_number < 0:
+            raise OrderError("game: call reset() first")
+        settled = self._games.copy()
+        table.settle_table(settled, self._books)
+        deck = settled["deck"][0, : self.rules.deck_size].tolist()
+        game = Game(self.rules, dealer=int(settled["dealer"][0]), deck=deck, replacements=self.replacements)
+        for action in self._history:
+            game.apply(action)
+        return game
+
+    def _draw(self, seat: int | None, stacks: Mapping[str, int] | None = None) -> str | NDArray[np.uint8] | None:
+        """The table in the render mode, seen by a seat or, for None, from above."""
+        if self.render_mode is None:
+            raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
+        view = self.game.view(seat)
+        if self.render_mode == "rgb_array":
+            return rgb_array(view, self.rules, stacks)
+        text = ansi(view, self.rules, stacks)
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
