@@ -392,6 +392,9 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
 def test_the_command_line_reports_bad_input_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", str(tmp_path / "none.toml")]) == 2
     assert "none.toml: No such file or directory" in capsys.readouterr().err
+    (tmp_path / CHECKPOINT).write_bytes(b"")
+    assert main(["--config", str(ROOT / "configs/ppo/smoke.toml"), "--out", str(tmp_path)]) == 2
+    assert "expected --resume, --fresh or another --out" in capsys.readouterr().err
     (tmp_path / "broken.toml").write_text("seed = ")
     assert main(["--config", str(tmp_path / "broken.toml")]) == 2
     assert "not TOML" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", required=True, help="a TOML file, such as configs/ppo/smoke.toml")
     parser.add_argument("--out", type=Path, help="folder of the run; runs/ppo-CONFIG-SEED by default")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
-    parser.add_argument("--overwrite", action="store_true", help="start anew where a checkpoint is")
+    parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
     parser.add_argument("--seed", type=int, help="in place of the file's")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as learning.rate=3e-4")
     chosen = parser.parse_args(arguments)
@@ -124,8 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         overrides = [*chosen.set, *([] if chosen.seed is None else [f"seed={chosen.seed}"])]
         config = load_config(chosen.config, overrides)
         out: Path = chosen.out or Path("runs") / f"ppo-{Path(chosen.config).stem}-{config.seed}"
-        if (out / CHECKPOINT).exists() and not (chosen.resume or chosen.overwrite):
-            raise ConfigError(f"{out / CHECKPOINT} exists: expected --resume, --overwrite or another --out")
+        if (out / CHECKPOINT).exists() and not (chosen.resume or chosen.fresh):
+            raise ConfigError(f"{out / CHECKPOINT} exists: expected --resume, --fresh or another --out")
         train(config, out, chosen.resume)
     except ArchieError as error:
         print(f"error: {error}", file=sys.stderr)
