@@ -4,6 +4,8 @@
 >>> env = archie_v0.env()
 """
 
+from gymnasium import register
+
 from archie_env.batch import Batch, Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.game import Game
@@ -12,3 +14,11 @@ from archie_env.rules import Rules, Stakes
 
 __all__ = ["ArchieError", "Batch", "Game", "Hands", "IllegalActionError", "Policy", "Rules", "Stakes", "UniformPolicy"]
 __version__ = "0.1.0"
+
+register(
+    id="Archie-v0",
+    entry_point="archie_env.single:ArchieEnv",
+    vector_entry_point="archie_env.vector:ArchieVectorEnv",
+    order_enforce=False,  # the environments enforce order and legality themselves
+    disable_env_checker=True,
+)

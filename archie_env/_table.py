@@ -39,7 +39,7 @@ class Table(ReadsRulebook):
     """A base: the record of a hand, the stream it was dealt from, and its picture."""
 
     options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
-    render_mode: RenderMode | None
+    render_mode: str | None
 
     def _sit_down(
         self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None

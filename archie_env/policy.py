@@ -6,12 +6,15 @@ writes them or float32 as the environments give them; `archie_env.observation.un
 
 from __future__ import annotations
 
+import importlib
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env._core.sample import sample_rows
+from archie_env._core.sample import sample_legal, sample_rows
+from archie_env.errors import ArchieError
+from archie_env.rules import Rules
 
 Observations = NDArray[np.int8] | NDArray[np.float32]
 Masks = NDArray[np.int8]
@@ -21,7 +24,10 @@ Probabilities = NDArray[np.float32]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Chooses actions for a batch of decisions."""
+    """Chooses actions for a batch of decisions.
+
+    The arrays handed over may be overwritten after the call: a policy that wants to keep them copies them.
+    """
 
     name: str
     """What tables call it, and what ``agents.load`` takes where it can be loaded."""
@@ -66,3 +72,25 @@ class UniformPolicy(StochasticPolicy):
         legal = masks.astype(np.float32)
         rows: Probabilities = legal / legal.sum(axis=1, keepdims=True)
         return rows
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        """See `Policy.act`."""
+        actions = np.empty(len(masks), np.int64)
+        sample_legal(masks, rng.random(len(masks)), actions)
+        return actions
+
+
+def as_policy(policy: Policy | str, rules: Rules | str = "archie") -> Policy:
+    """A policy as it is, or the one of that name: ``uniform``, and what ``agents.load`` knows where that package is at hand."""
+    if not isinstance(policy, str):
+        return policy
+    if policy == "uniform":
+        return UniformPolicy()
+    try:
+        agents = importlib.import_module("agents")  # beside the wheel, not in it: found when run from the checkout
+    except ModuleNotFoundError:
+        raise ArchieError(f"policy {policy!r}: without the checkout's agents folder expected 'uniform' or a Policy") from None
+    if not hasattr(agents, "load"):
+        raise ArchieError(f"policy {policy!r}: the package agents in {agents.__path__} is not the checkout's")
+    loaded: Policy = agents.load(policy, rules)
+    return loaded

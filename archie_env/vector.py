@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,22 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from archie_env.learner import LearnerTables, Seat
 from archie_env.observation import highest
-from archie_env.policy import Policy, UniformPolicy
+from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
-
-
-def as_policy(opponent: Policy | str, rules: Rules) -> Policy:
-    """A policy as it is, or the one of that name: ``uniform``, and what ``agents.load`` knows where that package is at hand."""
-    if not isinstance(opponent, str):
-        return opponent
-    if opponent == "uniform":
-        return UniformPolicy()
-    try:
-        agents = importlib.import_module("agents")  # beside the wheel, not in it: found when run from the checkout
-    except ModuleNotFoundError as missing:
-        raise ValueError(f"opponent {opponent!r}: only 'uniform' and Policy values without the agents folder") from missing
-    policy: Policy = agents.load(opponent, rules)
-    return policy
 
 
 class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[Any]]):

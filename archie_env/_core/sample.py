@@ -21,3 +21,19 @@ def sample_rows(probabilities, randoms, actions):
                 if rest < 0:
                     break
         actions[i] = chosen
+
+
+@kernel
+def sample_legal(masks, randoms, actions):
+    """A uniformly random legal action for each row, by one number in [0, 1) each."""
+    for i in range(len(actions)):
+        count = 0
+        for a in range(masks.shape[1]):
+            count += masks[i, a]
+        rest = int(randoms[i] * count)
+        for a in range(masks.shape[1]):
+            if masks[i, a]:
+                if rest == 0:
+                    actions[i] = a
+                    break
+                rest -= 1

@@ -84,3 +84,12 @@ def step_table(games, books, action, row, masks, pot_scale, owed_scale):
         if seat != ENDED:
             look_seat(games, books, seat, row, pot_scale, owed_scale)
     return seat
+
+
+@kernel
+def play_and_mask(games, books, action, masks):
+    """`play_table`, then write what each seat may do."""
+    seat = play_table(games, books, action)
+    if seat != ILLEGAL:
+        look_masks(games, books, masks)
+    return seat
