@@ -85,7 +85,7 @@ class Rollout:
     games: int = whole(1024, 2, 10**6)
     steps: int = whole(16, 2, 10**4)
     """Learner decisions in each game."""
-    decay: float = real(0.9, 0.0, 1.0)
+    decay: float = real(0.8, 0.0, 1.0)
     """Lambda of the advantage estimates."""
     chips: float = real(8.0, 0.1, 1e4)
     """Chips that make one unit of reward."""
@@ -95,11 +95,11 @@ class Rollout:
 class Learning:
     """How the network is changed."""
 
-    rate: float = real(1e-3, 1e-8, 1.0)
+    rate: float = real(1.5e-3, 1e-8, 1.0)
     """Adam's learning rate at the start."""
     last_rate: float = real(0.05, 0.0, 1.0)
     """The share of it that is left at the end."""
-    batch: int = whole(2048, 2, 10**7)
+    batch: int = whole(1024, 2, 10**7)
     epochs: int = whole(1, 1, 100)
     clip: float = real(0.2, 0.01, 1.0)
     """Of the probability ratio."""
@@ -130,11 +130,11 @@ class Network:
 class Opponents:
     """Shares of the games by who sits across; they need not sum to 1."""
 
-    itself: float = real(0.8, 0.0, 1.0)
+    itself: float = real(0.95, 0.0, 1.0)
     """The learner plays both seats."""
-    past: float = real(0.2, 0.0, 1.0)
+    past: float = real(0.05, 0.0, 1.0)
     """Frozen past selves, drawn anew before each rollout."""
-    past_at_once: int = whole(2, 1, 64)
+    past_at_once: int = whole(1, 1, 64)
     """Different past selves in one rollout."""
     past_kept: int = whole(12, 1, 1000)
     past_every: int = whole(16, 1, 10**6)
