@@ -81,7 +81,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         seed: int | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Deal the next hand, or with a seed the first of its stream; ``options``: ``dealer`` and ``deck`` as in `archie_v0`."""
+        """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
         reseed = seed is not None or self._hand_number < 0
         self._deal_first(seed, options)
         if reseed:

@@ -30,6 +30,15 @@ def look(games, books, to_act, menus, observations, masks, pot_scale, owed_scale
 
 
 @kernel
+def look_from(games, books, seat, observations, pot_scale, owed_scale):
+    """Write what one seat sees in every game."""
+    book = books[0]
+    for i in range(len(games)):
+        game = games[i]
+        encode(game, book, seat ^ game["dealer"], observations[i], pot_scale, owed_scale)
+
+
+@kernel
 def first_illegal(books, menus, actions):
     """The first game whose action is not on its menu, or -1; checked before anything is played."""
     book = books[0]
