@@ -282,8 +282,8 @@ def bet_chances(strength, r, left, dealer, wagers, owed, pot, drew, lead, chance
     """Write the chances of fold, call and raise; rows of ``chances`` are bet, raise, reraise, fold by strength."""
     out[:] = 0
     if owed and r == 0 and dealer and wagers == 1:  # the small blind opens
-        out[2] = 0.0 if strength < 3 else 0.35 if strength == 3 else 0.88
-        out[0] = 1.0 if strength < 3 else 0.3 if strength == 3 else 0.0
+        out[2] = 0.0 if strength < 3 else 0.6 if strength == 3 else 0.9
+        out[0] = 1.0 if strength < 3 else 0.15 if strength == 3 else 0.0
     elif owed:
         level = answer_level(strength, r, left, wagers, owed, pot)
         out[0] = chances[3, level]
