@@ -14,7 +14,7 @@ from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
 from archie_env.batch import chip_scales, seed_word
 from archie_env.cards import DECK
-from archie_env.errors import IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import rulebook, width
 from archie_env.policy import Policy
 from archie_env.rules import Replacements, Rules, as_rules
@@ -37,8 +37,8 @@ class LearnerTables:
 
     A step plays the learner's action in each game, then lets every opponent act for all its games at once, round trip after
     round trip, until the learner is to decide everywhere.  Finished hands pay and the next is dealt.  A hand may end before
-    the learner has decided anything (it folds or is folded to): such a *walk* is no episode, as there is no decision to
-    credit, and its chips go to `chips`, `hands` and `walks` alone.
+    the learner has decided anything: such a *walk* is no episode, as there is no decision to credit, and its chips go to
+    `chips`, `hands` and `walks` alone; with ``keep_walks`` it is one, of a single action that changes nothing.
 
     A game's cards are a function of (seed, game index, hand number) alone.
 
@@ -52,6 +52,8 @@ class LearnerTables:
         seat: ``alternate`` (the position swaps from hand to hand), ``dealer`` or ``big_blind``.
         dtype: of `observations`: ``int8``, or ``float32`` scaled to [0, 1].
         replacements: as in `Batch`.
+        keep_walks: show the learner hands that ended before it could decide, with an all-ones mask; its next action, whatever
+            it is, pays them.  So episode returns are the results of all hands, where trainers rather skip what teaches nothing.
         hidden: also write the other player's cards into `hidden`, for a critic while training.
         fresh: give `observations` and `masks` new arrays at each step, for callers that hand them out: cheaper than a copy.
     """
@@ -66,18 +68,19 @@ class LearnerTables:
         seat: Seat = "alternate",
         dtype: str = "int8",
         replacements: Replacements = "shared",
+        keep_walks: bool = False,
         hidden: bool = False,
         fresh: bool = False,
     ) -> None:
-        if n < 1:
-            raise ValueError(f"n {n}: expected at least 1 game")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ArchieError(f"n {n}: expected at least 1 game")
         if dtype not in ("int8", "float32"):
-            raise ValueError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
+            raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         if seat not in _ROLES:
-            raise ValueError(f"seat {seat!r}: expected one of {', '.join(map(repr, get_args(Seat)))}")
+            raise ArchieError(f"seat {seat!r}: expected one of {', '.join(map(repr, get_args(Seat)))}")
         shares = [1.0] * len(opponents) if shares is None else shares
         if not opponents or len(shares) != len(opponents) or min(shares) < 0 or sum(shares) <= 0:
-            raise ValueError(f"shares {shares!r}: expected one non-negative number for each of {len(opponents)} opponents")
+            raise ArchieError(f"shares {shares!r}: expected one non-negative number for each of {len(opponents)} opponents")
         self.rules = as_rules(rules)
         self.opponents: list[Policy | None] = list(opponents)
         """One per slot; a policy may be replaced by another between steps, None by nothing else."""
@@ -107,7 +110,7 @@ class LearnerTables:
         self.ledgers["role"] = np.where(alone[self.ledgers["slot"]], seats.BOTH, _ROLES[seat])
         self._books = rulebook(self.rules, replacements)
         self._scales = chip_scales(self.rules, self.observations.dtype)
-        self._fresh = fresh
+        self._fresh, self._keep_walks = fresh, keep_walks
         self._all = np.arange(n)
         self._waiting = np.zeros(n, np.int64)
         self._bounds = np.zeros(len(self.opponents) + 1, np.int64)
@@ -148,7 +151,7 @@ class LearnerTables:
         if where is not None:
             index = np.flatnonzero(where)
             chosen = chosen[index]
-        bad = loops.first_illegal_at(self.games, self._books, index, chosen)
+        bad = seats.first_illegal_choice(self.games, self._books, index, chosen)
         if bad >= 0:
             raise IllegalActionError(
                 f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {describe_legal(self.masks[index[bad]])}. "
@@ -178,12 +181,12 @@ class LearnerTables:
         return self._all
 
     def _look(self, index: NDArray[np.int64]) -> None:
-        seats.look_at(self.games, self._books, index, self.observations, self.masks, self.hidden, *self._scales)
+        seats.look_at(self.games, self._books, self.ledgers, index, self.observations, self.masks, self.hidden, *self._scales)
 
     def _play(self, index: NDArray[np.int64], actions: NDArray[np.int64], learner: bool) -> None:
         seats.play_seats(
-            self.games, self._books, self.ledgers, index, actions, learner, self.final_observations, self.final_hidden,
-            *self._scales,
+            self.games, self._books, self.ledgers, index, actions, learner, self._keep_walks,
+            self.final_observations, self.final_hidden, *self._scales,
         )  # fmt: skip
 
     def _opponents_act(self, candidates: NDArray[np.int64]) -> None:

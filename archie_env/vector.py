@@ -19,17 +19,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from archie_env._table import row_space
+from archie_env.errors import ArchieError
 from archie_env.learner import LearnerTables, Seat
-from archie_env.observation import highest
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
 
 
 class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[Any]]):
-    """``num_envs`` games; an episode is a hand in which the learner had a decision, its reward the net chips, paid once.
+    """``num_envs`` games; an episode is a hand, its reward the learner's net chips, paid once.
 
-    Hands that end before the learner has decided anything are dealt and paid between episodes; ``tables`` keeps the account
-    of all hands.  The masks of legal actions are in ``infos["action_mask"]`` ``(num_envs, a)``: all ones where a hand has
+    A hand that the opponent ends before the learner could decide anything is shown with an all-ones mask, and the next action,
+    whatever it is, pays it: so episode returns are the results of all hands, as in the single environment.  ``tables`` keeps
+    the account.  The masks of legal actions are in ``infos["action_mask"]`` ``(num_envs, a)``: all ones where a hand has
     just ended and the next action is not played.
 
     Args:
@@ -59,19 +61,18 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
     ) -> None:
         mode = AutoresetMode(autoreset_mode)
         if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-            raise ValueError(f"autoreset_mode {mode}: expected NEXT_STEP or SAME_STEP, as games are dealt on without end")
+            raise ArchieError(f"autoreset_mode {mode}: expected NEXT_STEP or SAME_STEP, as games are dealt on without end")
         if render_mode is not None:
-            raise ValueError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
+            raise ArchieError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
         played = as_rules(rules)
         self.tables = LearnerTables(
             num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements,
-            fresh=True,
+            fresh=True, keep_walks=True,
         )  # fmt: skip
         self.num_envs = num_envs
         self.render_mode = None
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}  # type: ignore[misc]  # each env has its own
-        top = highest(played).astype(dtype) if dtype == "int8" else np.ones(self.tables.observations.shape[1], np.float32)
-        self.single_observation_space = spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
+        self.single_observation_space = row_space(played, dtype)
         self.single_action_space = spaces.Discrete(played.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -83,9 +84,9 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Deal every game anew: from ``seed`` (one int for all games), or going on from the seed given before."""
         if isinstance(seed, list):
-            raise TypeError("seed: expected one int, as game i of a seed is the same in a batch of any size")
+            raise ArchieError("seed: expected one int, as game i of a seed is the same in a batch of any size")
         if options:
-            raise ValueError(f"options {sorted(options)}: expected none; single environments take a dealer and a deck")
+            raise ArchieError(f"options {sorted(options)}: expected none; single environments take a dealer and a deck")
         super().reset(seed=seed)
         self.tables.reset(seed if seed is not None else int(self.np_random.integers(2**63)))
         self._ended[:] = False

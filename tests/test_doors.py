@@ -299,3 +299,33 @@ def test_the_registered_vector_environment_is_found() -> None:
     observations, infos = envs.reset(seed=1)
     assert observations.shape == (3, 388)
     assert infos["action_mask"].shape == (3, 35)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_vector_and_single_environments_have_the_same_episodes(mode: str) -> None:
+    """Hands the opponent ends at once included: episode returns are the results of all hands."""
+    single = ArchieEnv(Folder())
+    envs = gymnasium.make_vec("Archie-v0", 1, vectorization_mode="vector_entry_point", opponent=Folder(), autoreset_mode=mode)
+    observations, infos = envs.reset(seed=6)
+    walks = 0
+    for hand in range(200 // min(SCALE, 10)):
+        row, info = single.reset(seed=6 if hand == 0 else None)
+        terminated, length = False, 0
+        while not terminated:
+            assert (row == observations[0]).all()
+            assert (info["action_mask"] == infos["action_mask"][0]).all()
+            action = int(info["action_mask"].nonzero()[0][-1]) if hand % 3 else int(info["action_mask"].argmax())
+            row, reward, terminated, _, info = single.step(action)
+            observations, rewards, terminations, _, infos = envs.step(np.array([action]))
+            length += 1
+            assert terminations[0] == terminated
+            assert rewards[0] == reward
+        walks += length == 1 and reward == 1
+        if mode == "NextStep":
+            assert (row == observations[0]).all()
+            observations, rewards, terminations, _, infos = envs.step(np.array([0]))
+            assert not terminations[0]
+            assert rewards[0] == 0
+        else:
+            assert (row == infos["final_obs"][0]).all()
+    assert walks > 0

@@ -239,11 +239,13 @@ def episodes(mode: str, steps: int) -> tuple[list[list[float]], list[list[bytes]
             assert not (terminations & ended).any()
             assert not rewards[ended].any()
             assert (infos["action_mask"][terminations] == 1).all()
-            assert np.array_equal(observations[:, OVER] == 1, terminations)
+            shown_over = observations[:, OVER] == 1
+            assert shown_over[terminations].all()
+            assert (infos["action_mask"][shown_over] == 1).all(), "an ended hand, or a walk that the next action pays"
             last = observations
             ended = terminations
         else:
-            assert not observations[:, OVER].any()
+            assert (infos["action_mask"][observations[:, OVER] == 1] == 1).all(), "a walk that the next action pays"
             assert ("final_obs" in infos) == terminations.any()
             if terminations.any():
                 assert np.array_equal(infos["_final_obs"], terminations)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from archie_env._core.encode import encode, write_mask
-from archie_env._core.play import deal_hand, step
+from archie_env._core.play import allowed, deal_hand, step
 from archie_env._core.state import BIG_BLIND, DEALER
 from archie_env._jit import kernel
 
@@ -62,10 +62,11 @@ def clear_rewards(ledgers):
 
 
 @kernel
-def play_seats(games, books, ledgers, index, actions, learner, final, final_hidden, pot_scale, owed_scale):
+def play_seats(games, books, ledgers, index, actions, learner, keep_walks, final, final_hidden, pot_scale, owed_scale):
     """Play checked actions, ``actions[k]`` in game ``index[k]``; a finished hand goes into the ledger and the next is dealt.
 
     A hand that ends before the learner has decided anything (a *walk*) counts in the ledger alone: there is no step to pay.
+    With ``keep_walks`` it is left standing for the learner to see, whose next action, whatever it is, pays it.
     """
     book = books[0]
     for k in range(len(index)):
@@ -73,8 +74,9 @@ def play_seats(games, books, ledgers, index, actions, learner, final, final_hidd
         me = learner_position(game, ledger["role"])
         if learner:
             ledger["decisions"] += 1
-        step(game, book, actions[k])
-        if not game["over"]:
+        if not game["over"]:  # else a walk left standing
+            step(game, book, actions[k])
+        if not game["over"] or (keep_walks and not ledger["decisions"]):
             continue
         net = game["net"] if me == DEALER else -game["net"]
         ledger["hands"] += 1
@@ -105,7 +107,7 @@ def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observa
     for k in range(len(candidates)):
         i = candidates[k]
         game, ledger = games[i], ledgers[i]
-        if learner_position(game, ledger["role"]) == game["turn"]:
+        if game["over"] or learner_position(game, ledger["role"]) == game["turn"]:
             continue
         while slot < ledger["slot"]:
             slot += 1
@@ -121,15 +123,34 @@ def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observa
 
 
 @kernel
-def look_at(games, books, index, observations, masks, hidden, pot_scale, owed_scale):
-    """Write what the player to act sees and may do in the listed games; ``hidden`` has no columns unless asked for."""
+def look_at(games, books, ledgers, index, observations, masks, hidden, pot_scale, owed_scale):
+    """Write what the learner sees and may do in the listed games: anything where a walk stands, as samplers need one action.
+
+    ``hidden`` has no columns unless asked for.
+    """
+    book = books[0]
+    for k in range(len(index)):
+        i = index[k]
+        game = games[i]
+        me = learner_position(game, ledgers[i]["role"])
+        encode(game, book, me, observations[i], pot_scale, owed_scale)
+        write_mask(game, book, masks[i])
+        if game["over"]:
+            for a in range(book["actions"]):
+                masks[i, a] = 1
+        if hidden.shape[1]:
+            reveal(game, book, me, hidden[i])
+
+
+@kernel
+def first_illegal_choice(games, books, index, actions):
+    """The first k whose action the learner may not take in game ``index[k]``, or -1; where a walk stands it may take any."""
     book = books[0]
     for k in range(len(index)):
         game = games[index[k]]
-        encode(game, book, game["turn"], observations[index[k]], pot_scale, owed_scale)
-        write_mask(game, book, masks[index[k]])
-        if hidden.shape[1]:
-            reveal(game, book, game["turn"], hidden[index[k]])
+        if not game["over"] and not allowed(game, book, actions[k]):
+            return k
+    return -1
 
 
 @kernel
