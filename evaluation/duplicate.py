@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agents import load, names
+from agents.human import PlayerLeftError
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from evaluation.match import CHUNK, Crosstable, MatchResult, crosstable, play_match
@@ -81,15 +82,24 @@ def format_crosstable(table: Crosstable, markdown: bool = False) -> str:
     return "\n".join(lines)
 
 
-def manifest() -> dict[str, Any]:
-    """What a result depends on besides its own arguments."""
+def manifest(agents: Sequence[str], rules: str, deals: int, seed: int, chunk: int) -> dict[str, Any]:
+    """All that a result depends on: arguments and versions."""
     versions = {"python": platform.python_version()}
     for package in ("archie-env", "numpy", "numba", "torch"):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {"written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "versions": versions, "machine": platform.machine()}
+    return {
+        "agents": list(agents),
+        "rules": rules,
+        "deals": deals,
+        "seed": seed,
+        "chunk": chunk,
+        "versions": versions,
+        "machine": platform.machine(),
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -155,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = play_match(players[0], players[1], *settings)
         else:
             result = crosstable(players, *settings)
-    except ArchieError as error:
+    except (ArchieError, PlayerLeftError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     finally:
@@ -165,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         print(format_crosstable(result, options.markdown))
     if options.json:
-        write_json(options.json, {"manifest": manifest() | {"agents": options.agents}, **result.to_dict()})
+        made = manifest(options.agents, options.rules, options.deals, options.seed, options.chunk)
+        write_json(options.json, {"manifest": made, **result.to_dict()})
     return 0
 
 
