@@ -91,7 +91,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         """Deal the first hand; see the class for ``seed`` and ``options``."""
         self._deal_first(seed, options)
         self.agents = [_FIRST, _SECOND]
-        self.rewards = {_FIRST: 0.0, _SECOND: 0.0}
+        self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
         self._cumulative_rewards = {_FIRST: 0.0, _SECOND: 0.0}
         self.terminations = {_FIRST: False, _SECOND: False}
         self.truncations = {_FIRST: False, _SECOND: False}
@@ -149,14 +149,15 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         if seat == table.ENDED:
             self._end_hand(masks)
             return
-        self.rewards = {_FIRST: 0.0, _SECOND: 0.0}
+        if self._paid:
+            self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
         self.agent_selection = SEATS[seat]
         self._hand_out(masks)
         self._rows[seat] = row
 
     def _end_hand(self, masks: NDArray[np.int8]) -> None:
         """Pay the hand; deal the next one of the session, or end the episode."""
-        self.rewards = dict(zip(SEATS, self._net(), strict=True))
+        self.rewards, self._paid = dict(zip(SEATS, self._net(), strict=True)), True
         self._accumulate_rewards()
         if self.stacks is not None:
             self.stacks = {agent: chips + int(self.rewards[agent]) for agent, chips in self.stacks.items()}

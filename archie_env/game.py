@@ -401,13 +401,11 @@ class Game(ReadsRulebook):
 
 def action_number(action: object) -> int:
     """An action as an int; -1, which is never legal, for what is none: a bool, a float or a text is not an action."""
-    if isinstance(action, (bool, np.bool_)):
-        return -1
     try:
         number = operator.index(action)  # type: ignore[arg-type]
     except TypeError:
         return -1
-    return number if 0 <= number < MAX_ACTIONS else -1
+    return number if 0 <= number < MAX_ACTIONS and type(action) is not bool else -1
 
 
 ANY_DECK: Final[NDArray[np.int8]] = np.zeros(52, np.int8)
