@@ -419,6 +419,27 @@ def test_a_pat_low_against_a_qualifying_pair_halves_every_pot() -> None:
     assert set(x.tolist()) == {0.5}
 
 
+# ---- masks and engine agree
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_legal_action_applies_and_every_other_changes_nothing(preset: str) -> None:
+    """20,000 random states over all presets."""
+    rules, books = PRESETS[preset], rulebook(PRESETS[preset])
+    batch = Batch(200, rules, seed=12)
+    for _ in range(20 if not JIT_DISABLED else 1):
+        batch.step(batch.sample_actions())
+        for i in range(len(batch) if not JIT_DISABLED else 20):
+            legal = batch.masks[i]
+            state = batch.games[i : i + 1].tobytes()
+            for action in range(-1, rules.actions + 1):
+                games = batch.games[i : i + 1].copy()
+                played = table.play_table(games, books, action) != table.ILLEGAL
+                assert played == (0 <= action < rules.actions and legal[action] == 1)
+                assert (games.tobytes() == state) is not played
+            assert batch.games[i : i + 1].tobytes() == state
+
+
 # ---- errors
 
 
