@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from agents import load, names
 from agents.human import PlayerLeftError
+from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from evaluation.match import CHUNK, Crosstable, MatchResult, crosstable, play_match
@@ -84,8 +85,8 @@ def format_crosstable(table: Crosstable, markdown: bool = False) -> str:
 
 def manifest(agents: Sequence[str], rules: str, deals: int, seed: int, chunk: int) -> dict[str, Any]:
     """All that a result depends on: arguments and versions."""
-    versions = {"python": platform.python_version()}
-    for package in ("archie-env", "numpy", "numba", "torch"):
+    versions = {"archie-env": __version__, "python": platform.python_version()}
+    for package in ("numpy", "numba", "torch"):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
