@@ -279,11 +279,10 @@ def answer_level(strength, r, left, wagers, owed, pot):
 
 @kernel
 def bet_chances(strength, r, left, dealer, wagers, owed, pot, drew, lead, chances, bluffs, out):
-    """Write the chances of fold, call and raise; rows of ``chances`` are bet, raise, reraise, fold by strength."""
+    """Write the chances of fold, call and raise; ``chances`` as in `agents.rule_based`."""
     out[:] = 0
     if owed and r == 0 and dealer and wagers == 1:  # the small blind opens
-        out[2] = 0.0 if strength < 3 else 0.6 if strength == 3 else 0.9
-        out[0] = 1.0 if strength < 3 else 0.15 if strength == 3 else 0.0
+        out[0], out[2] = chances[5, strength], chances[4, strength]
     elif owed:
         level = answer_level(strength, r, left, wagers, owed, pot)
         out[0] = chances[3, level]
