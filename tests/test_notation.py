@@ -11,7 +11,7 @@ import pytest
 from archie_env._jit import JIT_DISABLED
 from archie_env.errors import NotationError
 from archie_env.game import Game
-from archie_env.notation import dump, parse, parse_all
+from archie_env.notation import dump, parse, parse_all, transcript
 from archie_env.rules import PRESETS, Rules, Stakes
 
 GOLDEN = Path(__file__).parent / "golden" / "hands.txt"
@@ -111,3 +111,9 @@ def test_errors_in_several_hands_name_the_hand() -> None:
 def test_custom_rules_travel_with_the_hand() -> None:
     rules = replace(VARIANTS["odd"], high_qualifier="T")
     assert parse(dump(Game(rules, seed=1))).rules == rules
+
+
+def test_the_readme_shows_the_hand_in_docs() -> None:
+    root = Path(__file__).parents[1]
+    hand = parse((root / "docs" / "hand.txt").read_text())
+    assert "\n".join(transcript(hand)) in (root / "README.md").read_text()
