@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents import load, names
+from agents import _kernels, _rule_kernels, load, names
 from agents.human import HumanPolicy, PlayerLeftError, read_answer
+from agents.scripted import layout
 from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
@@ -109,6 +110,30 @@ def test_both_forms_of_an_observation_give_the_same_decisions(rules: str, name: 
     assert np.array_equal(player.probabilities(rows, masks), player.probabilities(floats, masks))
     ints = player.act(rows, masks, np.random.default_rng(3))
     assert np.array_equal(ints, player.act(floats, masks, np.random.default_rng(3)))
+
+
+@pytest.mark.parametrize("rules", EVERY_RULES)
+def test_kernels_read_in_a_row_what_the_decoder_reads(rules: str) -> None:
+    table = layout(EVERY_RULES[rules])[0]
+    hand = np.zeros(5, np.int64)
+    for row, mask in zip(*(part[::10] for part in situations(rules)), strict=True):
+        seen = decode(row, EVERY_RULES[rules])
+        r = _kernels.read_round(table, row)
+        assert r == seen.phase // 2
+        _kernels.read_hand(table, row, r, hand)
+        assert tuple(c for c in hand.tolist() if c < 52) == seen.hand
+        wagers = seen.wagers[r]
+        count, raises, _ = _rule_kernels.read_wagers(table, row, r)
+        assert (count, raises) == (len(wagers), wagers.count(RAISE))
+        if r:
+            assert _rule_kernels.other_drew(table, row, r) == min(2, seen.other_draws[r - 1])
+            before = seen.wagers[r - 1]
+            last = max((k for k, action in enumerate(before) if action == RAISE), default=None)
+            dealers = last is not None and last % 2 == (r > 1)
+            expected = 0 if last is None else 1 if dealers == seen.dealer else 2
+            assert _rule_kernels.initiative(table, row, r, seen.dealer) == expected
+        assert row[table["owed"]] == seen.owed
+        assert mask.any()
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
