@@ -47,22 +47,37 @@ MADE_LOW: Final = _QUALIFIES + 1
 
 
 @kernel
-def read_slots(row: Any, at: Any, size: Any, ranks: Any, suits: Any, hand: Any) -> None:
-    """Write the cards that the discard bits refer to into ``hand``, lowest first, empty places last.
+def read_slots(rows: Any, slots_at: Any, size: Any, ranks: Any, suits: Any, hands: Any) -> None:
+    """Write the cards that the discard bits refer to into ``hands`` ``(n, 5)``, lowest first, empty places last.
 
-    ``at`` is where the block of ``size`` slots begins; a slot has a column for each of ``ranks`` and then of ``suits``.
+    A row's slots begin at ``slots_at``; each has a column for each of ``ranks`` and then of ``suits``.
     """
-    for k in range(MAX_HAND):
-        hand[k] = NO_CARD
-    for k in range(size):
-        for column in range(len(ranks)):
-            if row[at + column]:
-                hand[k] = 4 * ranks[column]
-        at += len(ranks)
-        for column in range(len(suits)):
-            if row[at + column]:
-                hand[k] += suits[column]
-        at += len(suits)
+    for i in range(len(rows)):
+        row, hand, at = rows[i], hands[i], slots_at
+        for k in range(MAX_HAND):
+            hand[k] = NO_CARD
+        for k in range(size):
+            for column in range(len(ranks)):
+                if row[at + column]:
+                    hand[k] = 4 * ranks[column]
+            at += len(ranks)
+            for column in range(len(suits)):
+                if row[at + column]:
+                    hand[k] += suits[column]
+            at += len(suits)
+
+
+@kernel
+def read_cards(rows: Any, hands: Any) -> None:
+    """Write the cards whose columns ``(n, 52)`` are set into ``hands`` ``(n, 5)``, ascending, empty places last."""
+    for i in range(len(rows)):
+        n = 0
+        for card in range(NO_CARD):
+            if rows[i, card]:
+                hands[i, n] = card
+                n += 1
+        for k in range(n, MAX_HAND):
+            hands[i, k] = NO_CARD
 
 
 @kernel
@@ -106,29 +121,17 @@ def straight_draw(hand: Any, counts: Any) -> Any:
 
 
 @kernel
-def describe_hands(
-    books: Any,
-    slots_at: Any,
-    ranks: Any,
-    suits: Any,
-    low_limit: Any,
-    highs: Any,
-    lows: Any,
-    rows: Any,
-    features: Any,
-    keeps: Any,
-) -> None:
-    """Write `FEATURES` numbers and the discard bits of each of `KEEPS` for every row.
+def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, hands: Any, features: Any, keeps: Any) -> None:
+    """Write `FEATURES` numbers and the discard bits of each of `KEEPS` for every hand of ``(n, 5)``.
 
     ``highs`` ``(values + 1,)`` gives the category of a high value; ``lows`` is the number of low values.
     """
     book = books[0]
-    hand, counts = np.zeros(MAX_HAND, np.int64), np.zeros(_RANKS, np.int64)
-    for i in range(len(rows)):
-        x = features[i]
+    counts = np.zeros(_RANKS, np.int64)
+    for i in range(len(hands)):
+        x, hand = features[i], hands[i]
         for k in range(FEATURES):
             x[k] = 0
-        read_slots(rows[i], slots_at, book["hand_size"], ranks, suits, hand)
         count_ranks(hand, counts)
         suited, keeps_suit = longest_suit(hand)
         run, keeps_run, fits = straight_draw(hand, counts)
@@ -164,6 +167,7 @@ class HandReader:
 
     def __init__(self, rules: Rules) -> None:
         self._books = rulebook(rules)
+        self._size = rules.hand_size
         self._slots_at = next(f.start for f in fields(rules) if f.name == "slots")
         self._ranks = np.array([RANKS.index(rank) for rank in rules.ranks], np.int8)
         self._suits = np.array([SUITS.index(suit) for suit in rules.suits], np.int8)
@@ -174,10 +178,18 @@ class HandReader:
         self._lows = len(low_classes(rules.hand_size, limit))
 
     def __call__(self, rows: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """``(n, d)`` rows -> ``(n, FEATURES)`` features and ``(n, 4)`` discard bits of `KEEPS`."""
-        features, keeps = np.empty((len(rows), FEATURES), np.float32), np.empty((len(rows), len(KEEPS)), np.int64)
-        describe_hands(
-            self._books, self._slots_at, self._ranks, self._suits, self._low_limit, self._highs, self._lows,
-            rows, features, keeps,
-        )  # fmt: skip
+        """``(n, d)`` rows -> ``(n, FEATURES)`` features and ``(n, 4)`` discard bits of `KEEPS`, of the hand held."""
+        hands = np.empty((len(rows), MAX_HAND), np.int64)
+        read_slots(rows, self._slots_at, self._size, self._ranks, self._suits, hands)
+        return self._describe(hands)
+
+    def other(self, cards: NDArray[np.generic]) -> NDArray[np.float32]:
+        """``(n, 52)``, 1 for each card of a hand -> ``(n, FEATURES)``."""
+        hands = np.empty((len(cards), MAX_HAND), np.int64)
+        read_cards(cards, hands)
+        return self._describe(hands)[0]
+
+    def _describe(self, hands: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        features, keeps = np.empty((len(hands), FEATURES), np.float32), np.empty((len(hands), len(KEEPS)), np.int64)
+        describe_hands(self._books, self._low_limit, self._highs, self._lows, hands, features, keeps)
         return features, keeps

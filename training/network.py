@@ -39,7 +39,9 @@ def cpu_has_bfloat16() -> bool:
 
 
 class SeenAndRead(BaseFeaturesExtractor):
-    """An observation with its hand read: ``[slots (4), row scaled to 0..1 (d), features (69), hidden cards]``."""
+    """An observation with its hands read: ``[slots (4), row scaled to 0..1 (d), features (69)]``, then, of the other player's
+    hand where it is shown, ``[cards (52), features (69)]``.
+    """
 
     scale: th.Tensor
     """``(d,)``: factors that bring a row to 0..1."""
@@ -48,7 +50,7 @@ class SeenAndRead(BaseFeaturesExtractor):
         of = Rules.from_dict(rules)
         self.row = width(of)
         hidden = observation_space.shape[0] - self.row
-        super().__init__(observation_space, _SLOTS + self.row + FEATURES + hidden)
+        super().__init__(observation_space, _SLOTS + self.row + FEATURES + (hidden + FEATURES if hidden else 0))
         self.rules = of
         self._read = HandReader(of)
         self._integer = np.issubdtype(observation_space.dtype, np.integer)
@@ -60,7 +62,10 @@ class SeenAndRead(BaseFeaturesExtractor):
         rows = observations[:, : self.row]
         whole = rows.numpy().astype(np.int8) if self._integer else unscaled(rows.numpy(), self.rules)
         features, keeps = self._read(whole)
-        parts = [th.from_numpy(keeps).float(), rows * self.scale, th.from_numpy(features), observations[:, self.row :]]
+        parts = [th.from_numpy(keeps).float(), rows * self.scale, th.from_numpy(features)]
+        hidden = observations[:, self.row :]
+        if hidden.shape[1]:
+            parts += [hidden, th.from_numpy(self._read.other(hidden.numpy()))]
         return th.cat(parts, dim=1)
 
 
