@@ -34,6 +34,8 @@ def log(run: Run, logger: Logger, before: Account) -> None:
     logger.record("speed/hands_per_second", (now.hands - before.hands) / elapsed)
     logger.record("speed/decisions_per_second", (now.decisions - before.decisions) / elapsed)
     logger.record("train/prior_weight", run.model.ent_coef)
+    if run.config.network.prior and "train/entropy_loss" in logger.name_to_value:  # what stands there in place of the entropy
+        logger.record("train/divergence_from_prior", logger.name_to_value["train/entropy_loss"])
     logger.record("pool/past_selves", len(run.past.policies))
     if hands := now.hands_against_others - before.hands_against_others:
         mbb = 1000 / run.rules.stakes.blinds[1]
