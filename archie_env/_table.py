@@ -49,7 +49,7 @@ class Table(ReadsRulebook):
         one_of("dtype", dtype, get_args(ObservationType))
         self.render_mode = render_mode
         self._dtype = np.dtype(dtype)
-        self._scales = chip_scales(self.rules, self._dtype)
+        self._pot_scale, self._owed_scale = chip_scales(self.rules, self._dtype)
         self._width, self._n_actions = width(self.rules), self.rules.actions
         self._games: NDArray[Any] = np.zeros(1, GAME)
         self._hand_number = -1

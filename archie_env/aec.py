@@ -76,6 +76,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         }
         self.action_spaces = {agent: spaces.Discrete(self._n_actions) for agent in SEATS}
         self._rows: list[NDArray[Any] | None] = [None, None]
+        self._masks_shape = 2, self._n_actions
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The observation space of an agent; always the same object."""
@@ -98,7 +99,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
-        masks = np.empty((2, self._n_actions), np.int8)
+        masks = np.empty(self._masks_shape, np.int8)
         self.agent_selection = SEATS[table.look_masks(self._games, self._books, masks)]
         self._hand_out(masks)
 
@@ -123,8 +124,19 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             if self._hand_number < 0:
                 raise OrderError("observe: call reset() first")
             row = self._rows[seat] = np.empty(self._width, self._dtype)
-            table.look_seat(self._games, self._books, seat, row, *self._scales)
+            table.look_seat(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
         return {"observation": row, "action_mask": self._masks[seat]}
+
+    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Observation, reward since its last turn, terminated, truncated and info of the agent to act."""
+        agent = self.agent_selection
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: the legal actions of the agent to act, where sb3-contrib looks for them."""
@@ -140,8 +152,8 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             self._was_dead_step(action)
             return
         number = action_number(action)
-        row, masks = np.empty(self._width, self._dtype), np.empty((2, self._n_actions), np.int8)
-        seat = table.step_table(self._games, self._books, number, row, masks, *self._scales)
+        row, masks = np.empty(self._width, self._dtype), np.empty(self._masks_shape, np.int8)
+        seat = table.step_table(self._games, self._books, number, row, masks, self._pot_scale, self._owed_scale)
         if seat == table.ILLEGAL:
             raise self.game.illegal(action)
         self._history.append(number)

@@ -29,13 +29,15 @@ def seed_word(seed: int | None) -> np.uint64:
     return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
-def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Factors of the pot and owed entries in that dtype: 1 as int8, so that the largest becomes 1.0 as float32."""
-    one = dtype.type(1)
+def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Factors of the pot and owed entries in that dtype: 1 for int8 rows; for float32 the largest entry becomes 1.0.
+
+    Plain Python numbers, which kernels take faster than NumPy's.
+    """
     if np.issubdtype(dtype, np.integer):
-        return one, one
-    top = highest(rules)
-    return one / dtype.type(top[-1]), one / dtype.type(top[-2])
+        return 1, 1
+    top = highest(rules).tolist()
+    return 1 / top[-1], 1 / top[-2]
 
 
 def _whole(actions: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -225,8 +227,7 @@ class Hands(ReadsRulebook):
 
         The arrays are views that the next call overwrites.
         """
-        one = np.int8(1)
-        k = loops.gather(self.games, self._books, seat, self._index, self._observations, self._masks, one, one)
+        k = loops.gather(self.games, self._books, seat, self._index, self._observations, self._masks, 1, 1)
         return self._index[:k], self._observations[:k], self._masks[:k]
 
     def play(self, places: NDArray[np.int64], actions: ArrayLike) -> None:

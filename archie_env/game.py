@@ -223,7 +223,7 @@ class Game(ReadsRulebook):
     def observation(self, seat: int) -> NDArray[np.int8]:
         """``(d,)``: the information state of a seat, see `archie_env.observation`."""
         row = np.zeros(width(self.rules), np.int8)
-        table.look_seat(self._games, self._books, seat, row, np.int8(1), np.int8(1))
+        table.look_seat(self._games, self._books, seat, row, 1, 1)
         return row
 
     def legal_actions(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from archie_env._core.state import DISCARD, MAX_CAP, MAX_DRAWS, MAX_HAND
@@ -39,17 +39,17 @@ class Stakes(NamedTuple):
 _GUIDE_STAKES: Final = Stakes((1, 2), (2, 2, 4, 4))
 
 
-def _whole(field: str, value: Any, low: int, high: int) -> int:
+def _whole(name: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise RulesError(f"{field} {value!r}: expected a whole number {low} to {high}")
+        raise RulesError(f"{name} {value!r}: expected a whole number {low} to {high}")
     return value
 
 
-def _subset(field: str, value: Any, alphabet: str) -> str:
+def _subset(name: str, value: Any, alphabet: str) -> str:
     """A non-empty set of letters, brought into the alphabet's order."""
     letters = isinstance(value, str) and value and set(value) <= set(alphabet) and len(set(value)) == len(value)
     if not letters:
-        raise RulesError(f"{field} {value!r}: expected different letters out of {alphabet}")
+        raise RulesError(f"{name} {value!r}: expected different letters out of {alphabet}")
     return "".join(c for c in alphabet if c in value)
 
 
@@ -78,9 +78,9 @@ def _deck(ranks: str, suits: str) -> tuple[int, ...]:
     return tuple(4 * RANKS.index(r) + SUITS.index(s) for r in ranks for s in suits)
 
 
-def _choice(field: str, value: Any, kind: Any) -> Any:
+def _choice(name: str, value: Any, kind: Any) -> Any:
     if value not in get_args(kind):
-        raise RulesError(f"{field} {value!r}: expected one of {', '.join(map(repr, get_args(kind)))}")
+        raise RulesError(f"{name} {value!r}: expected one of {', '.join(map(repr, get_args(kind)))}")
     return value
 
 
@@ -115,10 +115,11 @@ class Rules:
     """Cards in a hand, 1 to 5.  Straights and flushes count in five-card hands only."""
     flushes: bool = True
     """Whether flushes (and so straight flushes) count."""
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        def put(field: str, value: Any) -> None:
-            object.__setattr__(self, field, value)  # the class is frozen
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)  # the class is frozen
 
         _whole("draws", self.draws, 0, MAX_DRAWS)
         put("stakes", _stakes(self.stakes, self.draws + 1))
@@ -127,10 +128,10 @@ class Rules:
         _whole("max_discard", self.max_discard, 0, self.hand_size)
         put("ranks", _subset("ranks", self.ranks, RANKS))
         put("suits", _subset("suits", self.suits, SUITS))
-        for field in ("high_qualifier", "low_qualifier"):
-            rank = getattr(self, field)
+        for name in ("high_qualifier", "low_qualifier"):
+            rank = getattr(self, name)
             if rank is not None and (not isinstance(rank, str) or len(rank) != 1 or rank not in self.ranks):
-                raise RulesError(f"{field} {rank!r}: expected one of the ranks in play {self.ranks}, or None")
+                raise RulesError(f"{name} {rank!r}: expected one of the ranks in play {self.ranks}, or None")
         _choice("no_qualifier", self.no_qualifier, NoQualifier)
         _choice("draw_order", self.draw_order, DrawOrder)
         if not isinstance(self.flushes, bool):
@@ -141,6 +142,11 @@ class Rules:
                 f"ranks and suits give {self.deck_size} cards: expected at least {need} (two hands of {self.hand_size} "
                 f"and {self.draws} draws of up to {self.max_discard} each), as nothing is ever reshuffled"
             )
+
+        put("_hash", hash(tuple(getattr(self, f.name) for f in fields(self) if f.init)))
+
+    def __hash__(self) -> int:
+        return self._hash  # rules are the key of every table, and hashing twelve fields each time would cost more than a step
 
     @property
     def deck(self) -> tuple[int, ...]:
@@ -175,14 +181,14 @@ class Rules:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for TOML or JSON; the inverse of `from_dict`."""
-        plain = asdict(self)
+        plain = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
         plain["stakes"] = {"blinds": list(self.stakes.blinds), "bets": list(self.stakes.bets)}
         return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Rules:
         """Rules from plain values; a missing field keeps its default, an unknown one is refused."""
-        known = [f.name for f in fields(cls)]
+        known = [f.name for f in fields(cls) if f.init]
         for key in values:
             if key not in known:
                 raise RulesError(f"unknown rule {key!r}: expected one of {', '.join(known)}")

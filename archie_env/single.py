@@ -26,7 +26,6 @@ from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules
 
 IllegalActions = Literal["raise", "replace"]
-_AS_IT_IS = np.int8(1), np.int8(1)
 
 
 class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
@@ -117,7 +116,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     def _opponent_acts(self, seat: int) -> int:
         """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
         while seat == 1 - self._learner:
-            table.look_seat(self._games, self._books, seat, self._their_row[0], *_AS_IT_IS)
+            table.look_seat(self._games, self._books, seat, self._their_row[0], 1, 1)
             action = int(self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)[0])
             seat = table.play_and_mask(self._games, self._books, action, self._masks)
             if seat == table.ILLEGAL:
@@ -129,7 +128,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     def _seen(self) -> tuple[NDArray[Any], dict[str, Any]]:
         """What the learner sees now, in new arrays."""
         row = np.empty(self._width, self._dtype)
-        table.look_seat(self._games, self._books, self._learner, row, *self._scales)
+        table.look_seat(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
         if self.render_mode == "human":
             self.render()
         return row, {"action_mask": self.action_masks()}

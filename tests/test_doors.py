@@ -59,7 +59,6 @@ def test_all_doors_play_the_same_hands(rules: str) -> None:
         while not aec.terminations["player_0"]:
             agent = aec.agent_selection
             seen, _, _, _, _ = aec.last()
-            assert seen is not None
             mask = seen["action_mask"]
             assert batch.observations[0].tobytes() == seen["observation"].tobytes()
             assert batch.masks[0].tobytes() == mask.tobytes()

@@ -35,7 +35,6 @@ def play(env: raw_env, chance: random.Random) -> list[tuple[Any, ...]]:
     seen = []
     while env.agents:
         observation, reward, terminated, truncated, _ = env.last()
-        assert observation is not None
         seen.append((env.agent_selection, observation["observation"].tobytes(), observation["action_mask"].tobytes(), reward))
         env.step(None if terminated or truncated else act(env, chance))
     return seen
@@ -127,7 +126,6 @@ def test_masks_are_never_empty_and_match_the_engine() -> None:
     while decisions < 100_000 // SCALE:
         agent = env.agent_selection
         observation, _, terminated, _, info = env.last()
-        assert observation is not None
         mask = observation["action_mask"]
         assert mask is info["action_mask"] is env.infos[agent]["action_mask"]
         if terminated:
@@ -209,7 +207,6 @@ def test_returned_arrays_never_change() -> None:
     kept = []
     for _ in range(300 // SCALE + 3):
         observation, _, terminated, _, info = env.last()
-        assert observation is not None
         arrays = (observation["observation"], observation["action_mask"], info["action_mask"])
         kept.append((arrays, [a.copy() for a in arrays]))
         if terminated:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from archie_env._core.state import BIG_BLIND, DEALER
 from archie_env._core.tables import CHOOSE
 from archie_env._jit import inner, kernel
@@ -61,7 +63,8 @@ def showdown(game, book):
     """Net chips of the dealer when both hands are shown."""
     r = book["draws"]
     mine, other = game["hand"][DEALER, r], game["hand"][BIG_BLIND, r]
-    paid = game["paid"][DEALER]
-    high, low = high_value(book, mine), low_value(book, mine)
-    for_high, for_low, divided = award(book, paid, high, high_value(book, other), low, low_value(book, other), False)
+    paid = np.int64(game["paid"][DEALER])  # one integer type, so that what follows is compiled once
+    high, low = np.int64(high_value(book, mine)), np.int64(low_value(book, mine))
+    other_high, other_low = np.int64(high_value(book, other)), np.int64(low_value(book, other))
+    for_high, for_low, divided = award(book, paid, high, other_high, low, other_low, False)
     return for_high + for_low + divided - paid
