@@ -1,0 +1,127 @@
+"""The last betting round of every private history, walked cell by cell.
+
+A *cell* is one private history h together with how many cards b the other threw, which is public by then.  Arrays over cells
+are ``(histories, counts, nodes of the player, 3)``; a tree is ``player (nodes,)``, ``child (nodes, 3)``, ``own (nodes,)`` as in
+`evaluation.betting.Betting`, its ends numbered folds first.  Values are counterfactual: sums over the other's cards,
+weighted with the chance of the deal and the other's own probability of having come there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from archie_env._jit import kernel
+
+ABSENT = -(1 << 15)
+"""``evaluation.betting.NO_CHILD``."""
+
+
+@kernel
+def reach_ends(player, child, own, who, strategy, start, ways, seen, strength, folds, shows):
+    """Add up how far ``who`` comes by its own choices alone.
+
+    ``start`` ``(histories, counts)``: its reach where the round begins.  Written to: ``folds (counts, seen, fold ends)`` and
+    ``shows (counts, seen, strengths, other ends)``, by how many cards the *other* threw.
+    """
+    nodes, fold_ends = len(player), folds.shape[2]
+    reach = np.empty(nodes, np.float64)
+    for h in range(len(start)):
+        for b in range(start.shape[1]):
+            if start[h, b] == 0.0:
+                continue
+            reach[0] = start[h, b] * ways[h]
+            for n in range(nodes):
+                mine = player[n] == who
+                for k in range(3):
+                    c = child[n, k]
+                    if c == ABSENT:
+                        continue
+                    r = reach[n] * strategy[h, b, own[n], k] if mine else reach[n]
+                    if c >= 0:
+                        reach[c] = r
+                    elif -1 - c < fold_ends:
+                        folds[b, seen[h], -1 - c] += r
+                    else:
+                        shows[b, seen[h], strength[h], -1 - c - fold_ends] += r
+
+
+@kernel
+def last_values(player, child, own, who, strategy, ways, seen, strength, folds, shows, values, best):
+    """Values of cells to ``who``: ``values`` if it plays ``strategy``, ``best`` if it plays its best response.
+
+    ``folds (counts, seen, fold ends)`` and ``shows (counts, seen, strengths, other ends)`` hold the values of the ends.
+    """
+    nodes, fold_ends = len(player), folds.shape[2]
+    value, top = np.empty(nodes, np.float64), np.empty(nodes, np.float64)
+    for h in range(len(values)):
+        for b in range(values.shape[1]):
+            for n in range(nodes - 1, -1, -1):
+                mine = player[n] == who
+                value[n] = 0.0
+                top[n] = -np.inf if mine else 0.0
+                for k in range(3):
+                    c = child[n, k]
+                    if c == ABSENT:
+                        continue
+                    if c >= 0:
+                        v, t = value[c], top[c]
+                    elif -1 - c < fold_ends:
+                        v = t = folds[b, seen[h], -1 - c]
+                    else:
+                        v = t = shows[b, seen[h], strength[h], -1 - c - fold_ends]
+                    if mine:
+                        value[n] += strategy[h, b, own[n], k] * v
+                        top[n] = max(top[n], t)
+                    else:
+                        value[n] += v
+                        top[n] += t
+            values[h, b] = value[0] * ways[h]
+            best[h, b] = top[0] * ways[h]
+
+
+@kernel
+def disjoint_sums(cards, sets, amounts, wanted, sums):
+    """For each wanted set of cards add up the amounts of all sets that share no card with it.
+
+    Sets are bits of ``cards`` cards; ``amounts (sets, columns)``, ``sums (wanted, columns)``.  Sums over all subsets take one
+    addition for each set and card (Yates 1937); four columns go together to fill a vector register.
+    """
+    size, columns = 1 << cards, amounts.shape[1]
+    table = np.empty((size, 4), np.float64)
+    for first in range(0, columns, 4):
+        lanes = min(4, columns - first)
+        table[:] = 0.0
+        for i in range(len(sets)):
+            for k in range(lanes):
+                table[sets[i], k] = amounts[i, first + k]
+        bit = 1
+        while bit < size:
+            for base in range(0, size, 2 * bit):
+                for m in range(base, base + bit):
+                    for k in range(4):
+                        table[m + bit, k] += table[m, k]
+            bit *= 2
+        for j in range(len(wanted)):
+            for k in range(lanes):
+                sums[j, first + k] = table[size - 1 - wanted[j], k]
+
+
+@kernel
+def show_down(pays, met, held, at_stake, values):
+    """Values of showdowns from the reach of the strengths met, ``(seen, strengths, ends)`` both.
+
+    ``pays (strengths, strengths)``: won from each strength, times ``at_stake (ends,)``; ``held (seen, strengths)``: which
+    strengths the cards seen can make, the others being left at 0.
+    """
+    strengths, ends = met.shape[1], met.shape[2]
+    for s in range(len(met)):
+        for mine in range(strengths):
+            if not held[s, mine]:
+                continue
+            for other in range(strengths):
+                pay = pays[mine, other]
+                if pay != 0.0:
+                    for e in range(ends):
+                        values[s, mine, e] += pay * met[s, other, e]
+            for e in range(ends):
+                values[s, mine, e] *= at_stake[e]
