@@ -1,4 +1,4 @@
-"""The last betting round of every private history, walked cell by cell.
+"""The last betting round of every private history, walked cell by cell, and the rows in which a policy is asked about it.
 
 A *cell* is one private history h together with how many cards b the other threw, which is public by then.  Arrays over cells
 are ``(histories, counts, nodes of the player, 3)``; a tree is ``player (nodes,)``, ``child (nodes, 3)``, ``own (nodes,)`` as in
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from archie_env._core.encode import encode, write_mask
+from archie_env._core.play import allowed, deal_hand, step
 from archie_env._jit import kernel
 
 ABSENT = -(1 << 15)
@@ -125,3 +127,31 @@ def show_down(pays, met, held, at_stake, values):
                         values[s, mine, e] += pay * met[s, other, e]
             for e in range(ends):
                 values[s, mine, e] *= at_stake[e]
+
+
+@kernel
+def play_paths(games, books, decks, paths, observations, masks):
+    """Deal each deck, play its path up to the first -1, and write what the player to act sees and may do.
+
+    ``games``: one record to play in; ``decks (n, 52)`` in dealing order, seat 0 the dealer; ``paths (n, steps)``.  Returns the
+    first whose path is not legal, or -1.
+    """
+    game, book, one = games[0], books[0], np.int8(1)
+    size = book["deck_size"]
+    for i in range(len(decks)):
+        game["first_dealer"] = 0
+        for k in range(size):
+            game["deck"][k] = decks[i, k]
+        deal_hand(game, book, 0, size)
+        for k in range(paths.shape[1]):
+            action = paths[i, k]
+            if action < 0:
+                break
+            if not allowed(game, book, action):
+                return i
+            step(game, book, action)
+        if game["over"]:
+            return i
+        encode(game, book, game["turn"], observations[i], one, one)
+        write_mask(game, book, masks[i])
+    return -1
