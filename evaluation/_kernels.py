@@ -82,6 +82,69 @@ def last_values(player, child, own, who, strategy, ways, seen, strength, folds, 
 
 
 @kernel
+def last_regrets(
+    player, child, own, who, strategy, regrets, average, reach, ways, seen, strength, folds, shows, discounts, values
+):  # fmt: skip
+    """One step of discounted CFR (Brown & Sandholm 2019) for ``who``, whose own reach is ``reach (histories, counts)``.
+
+    ``strategy``, ``regrets`` and ``average`` are written to; ``discounts``: factor of positive regrets, of negative ones, and
+    the weight of this strategy in the average.  ``values`` as in `last_values`, of the strategy before.
+    """
+    positive, negative, weight = discounts
+    nodes, fold_ends = len(player), folds.shape[2]
+    value, mine = np.empty(nodes, np.float64), np.empty(nodes, np.float64)
+    action = np.empty(3, np.float64)
+    for h in range(len(values)):
+        for b in range(values.shape[1]):
+            mine[0] = reach[h, b] * weight
+            for n in range(nodes):
+                if mine[n] == 0.0 and player[n] == who:
+                    for k in range(3):
+                        if child[n, k] >= 0:
+                            mine[child[n, k]] = 0.0
+                    continue
+                for k in range(3):
+                    c = child[n, k]
+                    r = mine[n]
+                    if c != ABSENT and player[n] == who:
+                        r *= strategy[h, b, own[n], k]
+                        average[h, b, own[n], k] += r
+                    if c >= 0:
+                        mine[c] = r
+            for n in range(nodes - 1, -1, -1):
+                acts = player[n] == who
+                value[n] = 0.0
+                for k in range(3):
+                    c = child[n, k]
+                    if c == ABSENT:
+                        continue
+                    if c >= 0:
+                        v = value[c]
+                    elif -1 - c < fold_ends:
+                        v = folds[b, seen[h], -1 - c]
+                    else:
+                        v = shows[b, seen[h], strength[h], -1 - c - fold_ends]
+                    action[k] = v
+                    value[n] += strategy[h, b, own[n], k] * v if acts else v
+                if not acts:
+                    continue
+                total, legal = 0.0, 0
+                for k in range(3):
+                    if child[n, k] == ABSENT:
+                        continue
+                    legal += 1
+                    r = regrets[h, b, own[n], k]
+                    r = r * (positive if r > 0.0 else negative) + action[k] - value[n]
+                    regrets[h, b, own[n], k] = r
+                    total += max(r, 0.0)
+                for k in range(3):
+                    if child[n, k] != ABSENT:
+                        r = max(regrets[h, b, own[n], k], 0.0)
+                        strategy[h, b, own[n], k] = r / total if total > 0.0 else 1.0 / legal
+            values[h, b] = value[0] * ways[h]
+
+
+@kernel
 def disjoint_sums(cards, sets, amounts, wanted, sums):
     """For each wanted set of cards add up the amounts of all sets that share no card with it.
 
