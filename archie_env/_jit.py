@@ -111,3 +111,17 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like `inner`, pasted into its callers: for short loops over an array, whose passing costs more than they do."""
     return _compile(function, python_calls_it=False, inline="always")
+
+
+def entry_point(compiled: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
+    """A kernel for arguments of exactly the types of ``examples``.
+
+    Finding out the types of its arguments costs a call from Python more than a small kernel takes.  Here it is done once, so
+    the caller promises them: arguments of other types would be misread.
+    """
+    if JIT_DISABLED:
+        return compiled
+    types = tuple(numba.typeof(example) for example in examples)
+    dispatcher = cast(Any, compiled)
+    dispatcher.compile(types)
+    return cast(Callable[..., Any], dispatcher.overloads[types].entry_point)

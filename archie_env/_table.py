@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env._core.state import GAME
+from archie_env._jit import entry_point
 from archie_env.batch import chip_scales, seed_word
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import ANY_DECK, SEATS, Game, deck_order
-from archie_env.observation import ReadsRulebook, highest, width
+from archie_env.observation import ReadsRulebook, highest, rulebook, width
 from archie_env.render import ansi, rgb_array
 from archie_env.rules import Replacements, Rules
 
@@ -35,25 +37,48 @@ def row_space(rules: Rules, dtype: str) -> spaces.Box:
     return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
 
 
+@functools.cache
+def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
+    """The kernel of that name in `archie_env._core.table`, for callers that keep to its types for rows of ``dtype``."""
+    rules = Rules()
+    books, games = rulebook(rules), np.zeros(1, GAME)
+    row, masks = np.zeros(width(rules), dtype), np.zeros((2, rules.actions), np.int8)
+    scales = chip_scales(rules, row.dtype)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "deal_table": (games, books, 0, 0, ANY_DECK, 0),
+        "look_masks": (games, books, masks),
+        "look_seat": (games, books, 0, row, *scales),
+        "step_table": (games, books, 0, row, masks, *scales),
+        "play_and_mask": (games, books, 0, masks),
+    }
+    return entry_point(getattr(table, name), *arguments[name])
+
+
 class Table(ReadsRulebook):
     """A base: the record of a hand, the stream it was dealt from, and its picture."""
 
     options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
     render_mode: str | None
+    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_look_kernel", "_mask_kernel", "_play_kernel")
 
     def _sit_down(
         self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None
     ) -> None:
-        self._read_rulebook(rules, replacements)
         one_of("render_mode", render_mode, (None, *get_args(RenderMode)))
         one_of("dtype", dtype, get_args(ObservationType))
-        self.render_mode = render_mode
         self._dtype = np.dtype(dtype)
+        self._read_rulebook(rules, replacements)
+        self.render_mode = render_mode
         self._pot_scale, self._owed_scale = chip_scales(self.rules, self._dtype)
         self._width, self._n_actions = width(self.rules), self.rules.actions
         self._games: NDArray[Any] = np.zeros(1, GAME)
         self._hand_number = -1
         self._history: list[int] = []
+
+    def _find(self) -> None:
+        super()._find()
+        self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
+        self._look_kernel = bound("look_seat", self._dtype.name)
 
     def _deal_first(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Deal hand 0 of a seed, or the next hand of the present stream; bad input changes nothing."""
@@ -78,7 +103,7 @@ class Table(ReadsRulebook):
     def _deal(self, dealer: int = -1, order: NDArray[np.int8] = ANY_DECK, given: int = 0) -> None:
         self._hand_number += 1
         self._history = []
-        table.deal_table(self._games, self._books, self._hand_number, dealer, order, given)
+        self._deal_kernel(self._games, self._books, self._hand_number, dealer, order, given)
 
     def _net(self) -> tuple[float, float]:
         """Net chips of the finished hand, by seat."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from archie_env._core import table
-from archie_env._table import ObservationType, RenderMode, Table, one_of, row_space
+from archie_env._table import ObservationType, RenderMode, Table, bound, one_of, row_space
 from archie_env.errors import ArchieError, OrderError, RulesError
 from archie_env.game import SEATS, action_number
 from archie_env.rules import Replacements, Rules
@@ -78,6 +78,10 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._rows: list[NDArray[Any] | None] = [None, None]
         self._masks_shape = 2, self._n_actions
 
+    def _find(self) -> None:
+        super()._find()
+        self._play_kernel = bound("step_table", self._dtype.name)
+
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The observation space of an agent; always the same object."""
         return self.observation_spaces[agent]
@@ -100,7 +104,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
         masks = np.empty(self._masks_shape, np.int8)
-        self.agent_selection = SEATS[table.look_masks(self._games, self._books, masks)]
+        self.agent_selection = SEATS[self._mask_kernel(self._games, self._books, masks)]
         self._hand_out(masks)
 
     def _hand_out(self, masks: NDArray[np.int8]) -> None:
@@ -124,7 +128,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             if self._hand_number < 0:
                 raise OrderError("observe: call reset() first")
             row = self._rows[seat] = np.empty(self._width, self._dtype)
-            table.look_seat(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
+            self._look_kernel(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
         return {"observation": row, "action_mask": self._masks[seat]}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -153,7 +157,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             return
         number = action_number(action)
         row, masks = np.empty(self._width, self._dtype), np.empty(self._masks_shape, np.int8)
-        seat = table.step_table(self._games, self._books, number, row, masks, self._pot_scale, self._owed_scale)
+        seat = self._play_kernel(self._games, self._books, number, row, masks, self._pot_scale, self._owed_scale)
         if seat == table.ILLEGAL:
             raise self.game.illegal(action)
         self._history.append(number)
@@ -181,7 +185,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             self.agent_selection = _FIRST
         else:
             self._deal()
-            self.agent_selection = SEATS[table.look_masks(self._games, self._books, masks)]
+            self.agent_selection = SEATS[self._mask_kernel(self._games, self._books, masks)]
         self._hand_out(masks)
 
     # ---- looking

@@ -15,7 +15,7 @@ import functools
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,24 +239,29 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
 
 
 class ReadsRulebook:
-    """A base for what plays by a rulebook: copies and pickles leave it out and look it up again."""
+    """A base for what plays by a rulebook: copies and pickles leave out what can be found again."""
 
     rules: Rules
     replacements: Replacements
     _books: Books
+    _found: ClassVar[tuple[str, ...]] = ("_books",)
+    """Attributes that `_find` sets."""
 
     def _read_rulebook(self, rules: Rules | str, replacements: Replacements) -> None:
         if replacements not in get_args(Replacements):
             raise RulesError(f"replacements {replacements!r}: expected one of {', '.join(get_args(Replacements))}")
         self.rules, self.replacements = as_rules(rules), replacements
-        self._books = rulebook(self.rules, replacements)
+        self._find()
+
+    def _find(self) -> None:
+        self._books = rulebook(self.rules, self.replacements)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_books"}
+        return {name: value for name, value in self.__dict__.items() if name not in self._found}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._books = rulebook(self.rules, self.replacements)
+        self._find()
 
 
 _NEVER = np.iinfo(np.int16).max

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from archie_env._core import table
-from archie_env._table import ObservationType, RenderMode, Table, one_of, row_space
+from archie_env._table import ObservationType, RenderMode, Table, bound, one_of, row_space
 from archie_env.actions import CALL, STAND_PAT
 from archie_env.errors import IllegalActionError, OrderError
 from archie_env.game import action_number
@@ -49,6 +49,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     A seed fixes the cards and the opponent's random choices; a `reset` without one goes on to the next hand.
     """
 
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_look_across_kernel")
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": 1}  # type: ignore[misc]
 
     def __init__(
@@ -74,6 +75,10 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         self._learner = 0
         self._running = False
 
+    def _find(self) -> None:
+        super()._find()
+        self._play_kernel, self._look_across_kernel = bound("play_and_mask"), bound("look_seat", "int8")
+
     def reset(
         self,
         *,
@@ -89,7 +94,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         dealer = int(self._games["dealer"][0])
         self._learner = 0 if self.seat == "alternate" else dealer if self.seat == "dealer" else 1 - dealer
         self._running = True
-        self._opponent_acts(table.look_masks(self._games, self._books, self._masks))
+        self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
         return self._seen()
 
     def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
@@ -100,7 +105,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
             number = action_number(action)
             if self.illegal == "replace" and not self._masks[self._learner, number]:
                 number = STAND_PAT if self._games["phase"][0] & 1 else CALL
-            seat = table.play_and_mask(self._games, self._books, number, self._masks)
+            seat = self._play_kernel(self._games, self._books, number, self._masks)
             if seat == table.ILLEGAL:
                 raise self.game.illegal(action)
             self._history.append(number)
@@ -116,9 +121,9 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     def _opponent_acts(self, seat: int) -> int:
         """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
         while seat == 1 - self._learner:
-            table.look_seat(self._games, self._books, seat, self._their_row[0], 1, 1)
-            action = int(self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)[0])
-            seat = table.play_and_mask(self._games, self._books, action, self._masks)
+            self._look_across_kernel(self._games, self._books, seat, self._their_row[0], 1, 1)
+            action = action_number(self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)[0])
+            seat = self._play_kernel(self._games, self._books, action, self._masks)
             if seat == table.ILLEGAL:
                 error = self.game.illegal(action)
                 raise IllegalActionError(f"opponent {getattr(self.opponent, 'name', self.opponent)!r}: {error}")
@@ -128,7 +133,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     def _seen(self) -> tuple[NDArray[Any], dict[str, Any]]:
         """What the learner sees now, in new arrays."""
         row = np.empty(self._width, self._dtype)
-        table.look_seat(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
+        self._look_kernel(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
         if self.render_mode == "human":
             self.render()
         return row, {"action_mask": self.action_masks()}
