@@ -26,6 +26,7 @@ from evaluation.timing import OneCore, Row, measure, one_thread
 
 _FIRST: Final = "first-step"
 _COLD_STARTS: Final = 3
+_CACHED_STARTS: Final = 7
 _LIBRARIES: Final = ("archie-env", "numpy", "numba", "gymnasium", "pettingzoo", *DISTRIBUTIONS)
 
 
@@ -77,7 +78,7 @@ def _first_steps(cold: int, cached: int) -> dict[str, tuple[float, ...]]:
     return {name: tuple(seconds) for name, seconds in found.items()}
 
 
-def run(only: Sequence[str] = (), seconds: float = 0.4, repeats: int = 7, against: str = REFERENCE) -> Report:
+def run(only: Sequence[str] = (), seconds: float = 0.1, repeats: int = 21, against: str = REFERENCE) -> Report:
     """Measure the rows named by ``only``, or all; progress goes to standard error."""
     rows, first_steps = _chosen(only)
     if against not in {row.name for row in all_rows()}:
@@ -85,7 +86,7 @@ def run(only: Sequence[str] = (), seconds: float = 0.4, repeats: int = 7, agains
     before, date = _load(), time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     with one_thread(), OneCore() as core:
         measurements, skipped = measure(rows, seconds, repeats, core, _tell)
-        first = _first_steps(min(repeats, _COLD_STARTS), repeats) if first_steps else {}
+        first = _first_steps(min(repeats, _COLD_STARTS), min(repeats, _CACHED_STARTS)) if first_steps else {}
     machine = {
         "processor": f"{_processor()}, {os.cpu_count()} cores of which one is used",
         "system": platform.platform(),
@@ -102,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.speed", description="Measure our paths and the peers on one core."
     )
-    parser.add_argument("--seconds", type=float, default=0.4, help="of processor time for a row in a round (default 0.4)")
-    parser.add_argument("--repeats", type=int, default=7, help="rounds (default 7)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="of processor time for a row in a round (default 0.1)")
+    parser.add_argument("--repeats", type=int, default=21, help="rounds (default 21)")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="rows, by name or the beginning of names")
     parser.add_argument(
         "--against", default=REFERENCE, metavar="NAME", help=f"the row of the ratio column (default {REFERENCE})"
