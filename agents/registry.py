@@ -49,6 +49,12 @@ def _ppo(path: str, rules: Rules) -> Policy:
     return policy
 
 
+def _solution(path: str, rules: Rules) -> Policy:
+    from agents.solution import SolutionPolicy
+
+    return SolutionPolicy.load(path, rules)
+
+
 _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "uniform": _uniform,
     "call": _call,
@@ -58,7 +64,7 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "rule_based": _rule_based,
     "human": _human,
 }
-_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo}
+_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo, "solution": _solution}
 
 
 def names() -> tuple[str, ...]:

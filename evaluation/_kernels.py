@@ -145,6 +145,21 @@ def last_regrets(
 
 
 @kernel
+def weighted_sums(weights, amounts, sums):
+    """``sums (wanted, columns)`` = ``weights (wanted, sets)`` times ``amounts (sets, columns)``.
+
+    Half of the weights and more are 0, and a library's threads would get in each other's way on matrices as small as these.
+    """
+    for i in range(weights.shape[0]):
+        sums[i] = 0.0
+        for j in range(weights.shape[1]):
+            weight = weights[i, j]
+            if weight != 0.0:
+                for k in range(amounts.shape[1]):
+                    sums[i, k] += weight * amounts[j, k]
+
+
+@kernel
 def disjoint_sums(cards, sets, amounts, wanted, sums):
     """For each wanted set of cards add up the amounts of all sets that share no card with it.
 

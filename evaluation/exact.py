@@ -28,7 +28,7 @@ from evaluation.exact_game import ExactGame
 from evaluation.strategy import PLAYERS, Reals, Strategy
 
 _DENSE: Final = 2000
-"""Up to so many sets of seen cards removal is a matrix product; beyond, sums over subsets."""
+"""Up to so many sets of seen cards removal is a product with a matrix; beyond, in full form, sums over subsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,12 @@ class Removal:
 
     def sums(self, a: int, b: int, amounts: Floats) -> Floats:
         """``(seen with b thrown, columns) -> (seen with a thrown, columns)``."""
+        mine, other = self.block(a), self.block(b)
+        result = np.empty((mine.stop - mine.start, amounts.shape[1]))
         if self._by_matrix:
-            return self._matrix(a, b) @ amounts
-        wanted = self._numbers[self.block(a)]
-        result = np.empty((len(wanted), amounts.shape[1]))
-        _kernels.disjoint_sums(self._game.kinds, self._numbers[self.block(b)], amounts, wanted, result)
+            _kernels.weighted_sums(self._matrix(a, b), amounts, result)
+        else:
+            _kernels.disjoint_sums(self._game.kinds, self._numbers[other], amounts, self._numbers[mine], result)
         return result
 
 

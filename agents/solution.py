@@ -1,0 +1,196 @@
+"""Near-equilibria of the small games as players: tables over every information set, in class form, from a compact file.
+
+The file is an ``.npz`` archive: probabilities in 255ths, the lists that index them, and one JSON text; no pickle is ever read.
+`evaluation.solver` writes it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.ppo import read_archive
+from agents.scripted import checked_rows
+from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
+from archie_env.errors import ArchieError
+from archie_env.observation import fields
+from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
+from archie_env.rules import Rules, as_rules
+
+FORMAT: Final = "archie-env solution"
+VERSION: Final = 1
+STEPS: Final = 255
+"""Probabilities are kept in 255ths."""
+_TABLES: Final = ("first", "draw0", "draw1", "last0", "last1")
+
+Ints = NDArray[np.int64]
+
+
+def save_solution(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
+    """Write a solution, whole or not at all.
+
+    Args:
+        path: a file; its folder is made.
+        arrays: ``first (nodes, hands, 3)``, ``draw0``, ``draw1`` ``(lines, told, hands, discards)``, ``last0``, ``last1``
+            ``(lines, histories, counts, nodes, 3)``: probabilities, by position; and their index: ``hands (hands, kinds)``,
+            ``discard_of_subset (hands, 2^cards)``, ``histories (histories, 2 + kinds)``: hand, discard, new cards by rank.
+        meta: ``rules``, ``lines``, ``first_nodes`` and ``last_nodes`` (by position) as betting paths; more is kept.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = {name: np.rint(part * STEPS).astype(np.uint8) if name in _TABLES else part for name, part in arrays.items()}
+    text = json.dumps({**meta, "format": FORMAT, "version": VERSION}, sort_keys=True)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{"meta": np.frombuffer(text.encode(), np.uint8), **kept})  # type: ignore[arg-type]
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        temporary.write_bytes(buffer.getbuffer())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+class SolutionPolicy(StochasticPolicy):
+    """Plays what a solution says; which of several equal cards it throws is left to chance.
+
+    Args:
+        arrays, meta: see `save_solution`, the probabilities in 255ths.
+    """
+
+    name = "solution"
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        self.meta = dict(meta)
+        self.rules = rules = Rules.from_dict(meta["rules"])
+        if rules.draws != 1:
+            raise ArchieError(f"a solution for {rules.draws} draws: expected 1")
+        self._tables = [arrays[name] for name in _TABLES]
+        self._blocks = {field.name: field for field in fields(rules)}
+        self._base = (len(rules.suits) + 1) ** np.arange(len(rules.ranks), dtype=np.int64)
+        self._hands = _Index(arrays["hands"] @ self._base, "hand")
+        histories = arrays["histories"].astype(np.int64)
+        self._subsets = arrays["discard_of_subset"].astype(np.int64)
+        self._discards = int(self._subsets.max()) + 1
+        self._histories = _Index(
+            self._history_number(histories[:, 0], histories[:, 1], histories[:, 2:] @ self._base), "history"
+        )
+        steps = len(self._blocks["wagers"].axes[1])
+        self._weights = 3 ** np.arange(steps)
+        self._lines = self._paths(meta["lines"])
+        self._first_nodes = self._paths(meta["first_nodes"])
+        self._last_nodes = [self._paths(paths) for paths in meta["last_nodes"]]
+
+    def _paths(self, paths: Iterable[Sequence[int]]) -> _Index:
+        numbers = [int(np.dot(path, self._weights[: len(path)])) for path in paths]
+        return _Index(np.array(numbers, np.int64), "betting")
+
+    def _history_number(self, hand: Ints, discard: Ints, new: Ints) -> Ints:
+        return (hand * self._discards + discard) * int(self._base[-1]) * (len(self.rules.suits) + 1) + new
+
+    @classmethod
+    def load(cls, path: str | Path, rules: Rules | str | None = None) -> SolutionPolicy:
+        """A solution from its file.
+
+        Raises:
+            ArchieError: for a file that is not ours, broken, of another version or for other rules.
+        """
+        arrays, meta = read_archive(path, FORMAT, VERSION)
+        try:
+            policy = cls(arrays, meta)
+        except KeyError as missing:
+            raise ArchieError(f"{path}: {missing} is missing, expected a whole solution") from None
+        if rules is not None and as_rules(rules) != policy.rules:
+            raise ArchieError(f"{path}: solved for rules {policy.rules.name}, expected {as_rules(rules).name}")
+        return policy
+
+    def _part(self, rows: NDArray[np.int8], name: str) -> NDArray[np.int8]:
+        """``(n, *shape)``: a block of the rows."""
+        field = self._blocks[name]
+        return rows[:, field.start : field.start + field.size].reshape(len(rows), *field.shape)
+
+    def _betting(self, rows: NDArray[np.int8], betting_round: int) -> Ints:
+        """``(n,)``: the numbers of the betting paths of a round."""
+        taken = self._part(rows, "wagers")[:, betting_round]
+        numbers: Ints = (taken[:, :, 0] * CALL + taken[:, :, 1] * RAISE) @ self._weights
+        return numbers
+
+    def _ranks(self, rows: NDArray[np.int8], betting_round: int) -> Ints:
+        """``(n, ranks)``: cards of each rank held."""
+        held = self._part(rows, "held")[:, betting_round]
+        ranks: Ints = held.reshape(len(rows), len(self.rules.ranks), -1).sum(axis=2, dtype=np.int64)
+        return ranks
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        """See `archie_env.policy.Policy.probabilities`."""
+        rows = checked_rows(observations, masks, self.rules)
+        phase = self._part(rows, "phase").argmax(axis=1)
+        chances = np.zeros(masks.shape)
+        for number, read in enumerate((self._first, self._draw, self._last)):
+            places = np.flatnonzero(phase == number)
+            if len(places):
+                read(rows[places], places, chances)
+        chances *= masks
+        total = chances.sum(axis=1, keepdims=True)
+        chances = np.where(total > 0, chances, masks)  # a table of zeros: never reached by play of its own
+        result: Probabilities = (chances / np.maximum(chances.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
+        return result
+
+    def _first(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+        node, hand = self._first_nodes.find(self._betting(rows, 0)), self._hands.find(self._ranks(rows, 0) @ self._base)
+        chances[places, FOLD:DISCARD] = self._tables[0][node, hand]
+
+    def _draw(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+        line, hand = self._lines.find(self._betting(rows, 0)), self._hands.find(self._ranks(rows, 0) @ self._base)
+        heard = self._part(rows, "other_draws")[:, 0].argmax(axis=1)
+        blind = self._part(rows, "dealer") == 0
+        ways = (self._subsets[hand][:, :, None] == self._subsets[hand][:, None, :]).sum(axis=2)
+        for position in (0, 1):
+            mine = np.flatnonzero(blind == position)
+            table = self._tables[1 + position]
+            told = heard[mine] if table.shape[1] > 1 else 0
+            subset = self._subsets[hand[mine]]
+            chosen = table[line[mine, None], np.reshape(told, (-1, 1)), hand[mine, None], np.maximum(subset, 0)]
+            chances[places[mine], DISCARD:] = np.where(subset >= 0, chosen / ways[mine], 0)
+
+    def _last(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+        line, other = self._lines.find(self._betting(rows, 0)), self._part(rows, "other_draws")[:, 0].argmax(axis=1)
+        before, after = self._part(rows, "held")[:, 0], self._part(rows, "held")[:, 1]
+        hand = self._hands.find(self._ranks(rows, 0) @ self._base)
+        new = ((after > before).reshape(len(rows), len(self.rules.ranks), -1).sum(axis=2)) @ self._base
+        discard = self._subsets[hand, self._thrown(before, after)]
+        history = self._histories.find(self._history_number(hand, discard, new))
+        blind = self._part(rows, "dealer") == 0
+        path = self._betting(rows, 1)
+        for position in (0, 1):
+            mine = np.flatnonzero(blind == position)
+            node = self._last_nodes[position].find(path[mine])
+            chances[places[mine], FOLD:DISCARD] = self._tables[3 + position][line[mine], history[mine], other[mine], node]
+
+    def _thrown(self, before: NDArray[np.int8], after: NDArray[np.int8]) -> Ints:
+        """``(n,)``: bits of the ascending first hand's cards that are gone."""
+        slot = np.cumsum(before, axis=1, dtype=np.int64) - 1
+        bits: Ints = (((before == 1) & (after == 0)) << np.maximum(slot, 0)).sum(axis=1)
+        return bits
+
+
+class _Index:
+    """Places of numbers in a list."""
+
+    def __init__(self, numbers: Ints, what: str) -> None:
+        self._order = np.argsort(numbers)
+        self._sorted, self._what = numbers[self._order], what
+
+    def find(self, wanted: Ints) -> Ints:
+        """The places ``(n,)`` of these numbers."""
+        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        if (self._sorted[at] != wanted).any():
+            raise ArchieError(f"a row whose {self._what} the solution does not know: expected rows of its own rules")
+        return self._order[at]
