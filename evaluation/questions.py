@@ -136,8 +136,10 @@ def position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules) -
     phase = f"{'draw' if seen.phase & 1 else 'round'} {seen.phase // 2 + 1}"
     held = ", then ".join(format_cards(cards, " ") for cards in seen.held)
     wagers = ", ".join(" ".join(("check/call", "bet/raise")[w - 1] for w in betting) or "none" for betting in seen.wagers)
-    drawn = f", threw {seen.own_draws[0]}" + (f" (the other {seen.other_draws[0]})" if seen.other_draws else "")
+    drawn = f", threw {seen.own_draws[0]}" if seen.own_draws else ""
+    if seen.other_draws:
+        drawn += f", the other threw {seen.other_draws[0]}"
     return (
-        f"{'small blind' if seen.dealer else 'big blind'}, {phase}, held {held}{drawn if seen.own_draws else ''}, "
+        f"{'small blind' if seen.dealer else 'big blind'}, {phase}, held {held}{drawn}, "
         f"betting by round: {wagers}; pot {seen.pot}, {seen.owed} to call; legal: {describe_legal(mask)}"
     )
