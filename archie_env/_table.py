@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from gymnasium import spaces
@@ -37,6 +37,10 @@ def row_space(rules: Rules, dtype: str) -> spaces.Box:
     return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
 
 
+NOTHING_FIXED: Final = -1, ANY_DECK, 0
+"""Dealer and deck left to the seed."""
+
+
 @functools.cache
 def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
     """The kernel of that name in `archie_env._core.table`, for callers that keep to its types for rows of ``dtype``."""
@@ -46,6 +50,7 @@ def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
     scales = chip_scales(rules, row.dtype)
     arguments: dict[str, tuple[Any, ...]] = {
         "deal_table": (games, books, 0, 0, ANY_DECK, 0),
+        "begin_table": (games, books, 0, 0, ANY_DECK, 0, row, masks, *scales),
         "look_masks": (games, books, masks),
         "look_seat": (games, books, 0, row, *scales),
         "step_table": (games, books, 0, row, masks, *scales),
@@ -59,7 +64,7 @@ class Table(ReadsRulebook):
 
     options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
     render_mode: str | None
-    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_look_kernel", "_mask_kernel", "_play_kernel")
+    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_look_kernel", "_play_kernel")
 
     def _sit_down(
         self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None
@@ -77,18 +82,21 @@ class Table(ReadsRulebook):
 
     def _find(self) -> None:
         super()._find()
-        self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
         self._look_kernel = bound("look_seat", self._dtype.name)
 
-    def _deal_first(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Deal hand 0 of a seed, or the next hand of the present stream; bad input changes nothing."""
-        dealer, order, given = -1, ANY_DECK, 0
-        if options:
-            dealer, order, given = self._read_options(options)
+    def _next_hand(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[int, NDArray[np.int8], int]:
+        """Turn to hand 0 of a seed, or to the next of the present stream; bad input changes nothing.
+
+        Returns:
+            What the dealing kernels take: a seat or -1, the deck, and how many of its cards are fixed.
+        """
+        fixed = self._read_options(options) if options else NOTHING_FIXED
         if seed is not None or self._hand_number < 0:
             table.open_table(self._games, seed_word(seed), 0)
             self._hand_number = -1
-        self._deal(dealer, order, given)
+        self._hand_number += 1
+        self._history = []
+        return fixed
 
     def _read_options(self, options: Mapping[str, Any]) -> tuple[int, NDArray[np.int8], int]:
         for name in options:
@@ -99,11 +107,6 @@ class Table(ReadsRulebook):
         if dealer is not None and dealer not in SEATS:
             raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
         return -1 if dealer is None else SEATS.index(dealer), *deck_order(self.rules, options.get("deck"))
-
-    def _deal(self, dealer: int = -1, order: NDArray[np.int8] = ANY_DECK, given: int = 0) -> None:
-        self._hand_number += 1
-        self._history = []
-        self._deal_kernel(self._games, self._books, self._hand_number, dealer, order, given)
 
     def _net(self) -> tuple[float, float]:
         """Net chips of the finished hand, by seat."""

@@ -80,7 +80,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
 
     def _find(self) -> None:
         super()._find()
-        self._play_kernel = bound("step_table", self._dtype.name)
+        self._deal_kernel, self._play_kernel = (bound(name, self._dtype.name) for name in ("begin_table", "step_table"))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The observation space of an agent; always the same object."""
@@ -94,7 +94,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Deal the first hand; see the class for ``seed`` and ``options``."""
-        self._deal_first(seed, options)
+        fixed = self._next_hand(seed, options)
         self.agents = [_FIRST, _SECOND]
         self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
         self._cumulative_rewards = {_FIRST: 0.0, _SECOND: 0.0}
@@ -103,14 +103,20 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
-        masks = np.empty(self._masks_shape, np.int8)
-        self.agent_selection = SEATS[self._mask_kernel(self._games, self._books, masks)]
-        self._hand_out(masks)
+        self._deal(*fixed)
 
-    def _hand_out(self, masks: NDArray[np.int8]) -> None:
-        """Give each agent its new mask; the observations of the last position are forgotten."""
+    def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
+        row, masks = np.empty(self._width, self._dtype), np.empty(self._masks_shape, np.int8)
+        seat = self._deal_kernel(
+            self._games, self._books, self._hand_number, dealer, order, given, row, masks, self._pot_scale, self._owed_scale
+        )
+        self._hand_out(seat, row, masks)
+
+    def _hand_out(self, seat: int, row: NDArray[Any] | None, masks: NDArray[np.int8]) -> None:
+        """Turn to a seat that sees ``row``; whatever else may be seen now is written when asked for."""
+        self.agent_selection = SEATS[seat]
+        self._rows = [None, row] if seat else [row, None]
         self._masks = first, second = masks[0], masks[1]
-        self._rows = [None, None]
         self.infos = {_FIRST: {"action_mask": first}, _SECOND: {"action_mask": second}}
         if self.stacks is not None:
             for info in self.infos.values():
@@ -134,13 +140,14 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward since its last turn, terminated, truncated and info of the agent to act."""
         agent = self.agent_selection
-        return (
-            self.observe(agent) if observe else None,
-            self._cumulative_rewards[agent],
-            self.terminations[agent],
-            self.truncations[agent],
-            self.infos[agent],
-        )
+        info, row = self.infos[agent], self._rows[0 if agent == _FIRST else 1]
+        if not observe:
+            seen = None
+        elif row is None:
+            seen = self.observe(agent)
+        else:
+            seen = {"observation": row, "action_mask": info["action_mask"]}
+        return seen, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: the legal actions of the agent to act, where sb3-contrib looks for them."""
@@ -161,15 +168,14 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         if seat == table.ILLEGAL:
             raise self.game.illegal(action)
         self._history.append(number)
-        self._cumulative_rewards[agent] = 0.0
+        if self._cumulative_rewards[agent]:
+            self._cumulative_rewards[agent] = 0.0
         if seat == table.ENDED:
             self._end_hand(masks)
             return
         if self._paid:
             self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
-        self.agent_selection = SEATS[seat]
-        self._hand_out(masks)
-        self._rows[seat] = row
+        self._hand_out(seat, row, masks)
 
     def _end_hand(self, masks: NDArray[np.int8]) -> None:
         """Pay the hand; deal the next one of the session, or end the episode."""
@@ -182,11 +188,9 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         broke = self.stacks is not None and min(self.stacks.values()) < self.rules.reserve
         if broke or self._hands_left == 0:
             self.terminations = {_FIRST: True, _SECOND: True}
-            self.agent_selection = _FIRST
+            self._hand_out(0, None, masks)
         else:
-            self._deal()
-            self.agent_selection = SEATS[self._mask_kernel(self._games, self._books, masks)]
-        self._hand_out(masks)
+            self._deal(*self._next_hand(None, None))
 
     # ---- looking
 

@@ -49,7 +49,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     A seed fixes the cards and the opponent's random choices; a `reset` without one goes on to the next hand.
     """
 
-    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_look_across_kernel")
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_mask_kernel", "_look_across_kernel")
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": 1}  # type: ignore[misc]
 
     def __init__(
@@ -77,6 +77,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
 
     def _find(self) -> None:
         super()._find()
+        self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
         self._play_kernel, self._look_across_kernel = bound("play_and_mask"), bound("look_seat", "int8")
 
     def reset(
@@ -87,7 +88,8 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
         reseed = seed is not None or self._hand_number < 0
-        self._deal_first(seed, options)
+        fixed = self._next_hand(seed, options)
+        self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
         if reseed:
             super().reset(seed=seed)
             self._choices = np.random.default_rng(None if seed is None else [seed, 1])

@@ -76,6 +76,15 @@ def look_masks(games, books, masks):
 
 
 @kernel
+def begin_table(games, books, hand_number, dealer, deck, given, row, masks, pot_scale, owed_scale):
+    """`deal_table`, then write what the seat to act sees and may do; returns that seat."""
+    deal_table(games, books, hand_number, dealer, deck, given)
+    seat = look_masks(games, books, masks)
+    look_seat(games, books, seat, row, pot_scale, owed_scale)
+    return seat
+
+
+@kernel
 def step_table(games, books, action, row, masks, pot_scale, owed_scale):
     """`play_table`, then write what the seat to act sees and may do: one call for a whole environment step."""
     seat = play_table(games, books, action)
