@@ -12,17 +12,13 @@ from pettingzoo import AECEnv
 
 from archie_env._core import table
 from archie_env._table import ObservationType, RenderMode, Table, bound, one_of, row_space
-from archie_env.errors import ArchieError, OrderError, RulesError
+from archie_env.batch import whole_number
+from archie_env.errors import ArchieError, OrderError
 from archie_env.game import SEATS, action_number
 from archie_env.rules import Replacements, Rules
 
 Viewpoint = Literal["player_0", "player_1", "to_act"]
 _FIRST, _SECOND = SEATS
-
-
-def _at_least(name: str, value: object, least: int) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise RulesError(f"{name} {value!r}: expected a whole number of at least {least}, or None")
 
 
 class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore[misc]  # noqa: N801  (PettingZoo's name)
@@ -65,8 +61,10 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         super().__init__()
         self._sit_down(rules, replacements, dtype, render_mode)
         one_of("viewpoint", viewpoint, (None, *get_args(Viewpoint)))
-        _at_least("hands", hands, 1)
-        _at_least("stack", stack, self.rules.reserve)
+        if hands is not None:
+            whole_number("hands", hands, 1)
+        if stack is not None:
+            whole_number("stack", stack, self.rules.reserve)
         self.viewpoint, self.hands, self.stack = viewpoint, hands, stack
         self.possible_agents = list(SEATS)
         self.agents: list[str] = []

@@ -22,11 +22,17 @@ from archie_env.observation import ReadsRulebook, highest, width
 from archie_env.rules import Replacements, Rules
 
 
+def whole_number(name: str, value: object, least: int) -> int:
+    """A whole number of at least ``least``; raises `ArchieError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ArchieError(f"{name} {value!r}: expected a whole number of at least {least}")
+    return int(value)
+
+
 def seed_word(seed: int | None) -> np.uint64:
     """64 bits from any non-negative seed, or fresh ones from the system for None."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise ArchieError(f"seed {seed!r}: expected a non-negative int, or None for a fresh one")
-    return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    entropy = None if seed is None else whole_number("seed", seed, 0)
+    return np.uint64(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
 def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
@@ -78,10 +84,9 @@ class Batch(ReadsRulebook):
         first: int = 0,
         threads: int = 1,
     ) -> None:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ArchieError(f"n {n!r}: expected a whole number of at least 1 game")
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ArchieError(f"threads {threads!r}: expected a whole number of at least 1")
+        whole_number("n (games)", n, 1)
+        whole_number("threads", threads, 1)
+        whole_number("first", first, 0)
         if dtype not in ("int8", "float32"):
             raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)

@@ -22,7 +22,7 @@ from archie_env._core import table
 from archie_env._core.showdown import award
 from archie_env._core.state import FOLD, GAME, MAX_ACTIONS, NO_CARD, RAISE
 from archie_env.actions import describe_legal, discards
-from archie_env.batch import seed_word
+from archie_env.batch import seed_word, whole_number
 from archie_env.cards import check_cards, format_cards
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.hands import HandValues
@@ -130,6 +130,8 @@ class Game(ReadsRulebook):
         if dealer is not None and dealer not in (0, 1):
             raise ArchieError(f"dealer {dealer!r}: expected seat 0 or 1, or None to leave it to the seed")
         self._games: NDArray[Any] = np.zeros(1, GAME)
+        whole_number("index", index, 0)
+        whole_number("hand", hand, 0)
         order, given = deck_order(self.rules, deck)
         table.open_table(self._games, seed_word(seed), index)
         table.deal_table(self._games, self._books, hand, -1 if dealer is None else dealer, order, given)

@@ -12,7 +12,7 @@ from archie_env._core import batch as loops
 from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
-from archie_env.batch import chip_scales, seed_word
+from archie_env.batch import chip_scales, seed_word, whole_number
 from archie_env.cards import DECK
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import rulebook, width
@@ -72,8 +72,7 @@ class LearnerTables:
         hidden: bool = False,
         fresh: bool = False,
     ) -> None:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise ArchieError(f"n {n}: expected at least 1 game")
+        whole_number("n (games)", n, 1)
         if dtype not in ("int8", "float32"):
             raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         if seat not in _ROLES:

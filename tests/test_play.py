@@ -17,7 +17,7 @@ from archie_env._core.tables import CHOOSE, STRAIGHT, high_classes, high_table, 
 from archie_env._jit import JIT_DISABLED
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
-from archie_env.errors import CardError, IllegalActionError, OrderError, RulesError
+from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError
 from archie_env.game import Game, deck_order
 from archie_env.observation import rulebook
 from archie_env.rules import PRESETS, Rules, Stakes
@@ -466,6 +466,10 @@ def test_cards_outside_a_reduced_deck_are_refused() -> None:
 def test_bad_constructor_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="dealer 2: expected seat 0 or 1"):
         Game(dealer=2)
+    for name in ("index", "hand"):
+        for bad in (-1, 1.5, None, True):
+            with pytest.raises(ArchieError, match=f"{name} {bad}: expected a whole number of at least 0"):
+                Game(**{name: bad})  # type: ignore[arg-type]
     with pytest.raises(RulesError, match="replacements 'both': expected one of shared, per_seat"):
         Game(replacements="both")  # type: ignore[arg-type]
     with pytest.raises(RulesError, match="rules 'holdem': expected one of archie"):

@@ -202,7 +202,7 @@ def test_shares_are_kept_to_the_nearest_game() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 0}, "n 0"),
+        ({"n": 0}, r"n \(games\) 0"),
         ({"dtype": "float64"}, "dtype"),
         ({"seat": "button"}, "alternate"),
         ({"shares": [1.0, 2.0]}, "shares"),
