@@ -159,7 +159,7 @@ class LearnerTables:
         seats.clear_rewards(self.ledgers)
         self._play(index, chosen, True)
         self._opponents_act(index)
-        self._look(self._renewed() if self._fresh else index)
+        self._look(self._renewed() if self._fresh else self._all)
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Everything a later `restore` needs to go on as if never stopped: arrays, and the state of each generator."""

@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from archie_env._core import seats
 from archie_env._table import row_space
 from archie_env.errors import ArchieError
 from archie_env.learner import LearnerTables, Seat
@@ -43,6 +44,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             deals at once and keeps the end in ``infos["final_obs"]`` and ``infos["final_info"]``.
         dtype: of observations: ``float32`` scaled to [0, 1], or ``int8``.
         replacements: as in `Batch`.
+        copy: give out new arrays at each step; False gives out those that the next step overwrites, which is faster.
         render_mode: None; a batch has no picture.
     """
 
@@ -57,6 +59,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         dtype: str = "float32",
         replacements: Replacements = "shared",
+        copy: bool = True,
         render_mode: str | None = None,
     ) -> None:
         mode = AutoresetMode(autoreset_mode)
@@ -67,7 +70,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         played = as_rules(rules)
         self.tables = LearnerTables(
             num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements,
-            fresh=True, keep_walks=True,
+            fresh=copy, keep_walks=True,
         )  # fmt: skip
         self.num_envs = num_envs
         self.render_mode = None
@@ -105,7 +108,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             if done.any():
                 infos |= self._final(done)
         else:
-            observations[done], masks[done] = tables.final_observations[done], 1  # the next step writes the hand dealt since
+            seats.show_ends(done, tables.final_observations, observations, masks)  # the next step writes the hands dealt since
             self._ended = done
         return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
 

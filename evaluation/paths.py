@@ -67,7 +67,7 @@ def _game() -> tuple[Loop, str]:
 
 
 def _vector(opponent: str, mode: AutoresetMode) -> tuple[Loop, str]:
-    envs = ArchieVectorEnv(GAMES, opponent=opponent, autoreset_mode=mode)
+    envs = ArchieVectorEnv(GAMES, opponent=opponent, autoreset_mode=mode, copy=False)
     rng, actions = np.random.default_rng(1), np.zeros(GAMES, np.int64)
     masks = envs.reset(seed=1)[1]["action_mask"]
     ended = np.zeros(GAMES, np.bool_)
@@ -142,7 +142,7 @@ def path_rows() -> list[Row]:
         Row(f"batch-{n}-{dtype}", DECISIONS, f"Batch, n={n:,}: {one.format(dtype)}", part(_batch, n, dtype))
         for n, dtype in ((GAMES, "int8"), (GAMES, "float32"), *((n, "int8") for n in (1, 64, 1024, 16384, FAR)))
     ]
-    vector = f"{GAMES:,} games, float32, opponent call_draw"
+    vector = f"{GAMES:,} games, float32, copy=False, opponent call_draw"
     wide, learner = 16384, "learner's decisions alone counted, random choice by a kernel"
     return [
         *rows,
@@ -156,7 +156,7 @@ def path_rows() -> list[Row]:
             part(_vector, "call_draw", AutoresetMode.SAME_STEP)),
         Row("single", DECISIONS, 'gymnasium.make("Archie-v0"), opponent uniform: learner\'s decisions alone counted; '
             "random choice of mask.nonzero(), step()", part(_single, "uniform")),
-        Row("single-scripted", DECISIONS, "the same, opponent call_draw", part(_single, "call_draw")),
+        Row("single-scripted", DECISIONS, "the same, copy=False, opponent call_draw", part(_single, "call_draw")),
     ]  # fmt: skip
 
 

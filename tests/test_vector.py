@@ -313,3 +313,21 @@ def test_a_seed_decides_the_hands_and_none_goes_on() -> None:
     assert np.array_equal(opening(5), first)
     assert np.array_equal(opening(None), second)
     assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_arrays_given_out_are_new_or_on_request_reused(mode: str) -> None:
+    copied, reused = (ArchieVectorEnv(32, autoreset_mode=mode, copy=copy) for copy in (True, False))
+    kept = []
+    a, infos = copied.reset(seed=2)
+    b, same = reused.reset(seed=2)
+    for _ in range(40):
+        assert (a == b).all()
+        assert (infos["action_mask"] == same["action_mask"]).all()
+        kept.append((a, a.copy(), infos["action_mask"], infos["action_mask"].copy()))
+        actions = infos["action_mask"].argmax(axis=1)
+        a, rewards, *_, infos = copied.step(actions)
+        b, others, *_, same = reused.step(actions)
+        assert (rewards == others).all()
+    assert all((x == y).all() and (m == n).all() for x, y, m, n in kept)
+    assert b is reused.tables.observations

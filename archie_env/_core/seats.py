@@ -164,3 +164,15 @@ def reveal(game, book, me, row):
         r += 1
     for k in range(kept):
         row[game["hand"][other, r, k]] = 1
+
+
+@kernel
+def show_ends(done, finals, observations, masks):
+    """Where a hand has ended, show that end in place of the next hand, with any action legal."""
+    for i in range(len(done)):
+        if done[i]:
+            row, final, mask = observations[i], finals[i], masks[i]
+            for k in range(len(row)):
+                row[k] = final[k]
+            for a in range(len(mask)):
+                mask[a] = 1
