@@ -160,6 +160,26 @@ def weighted_sums(weights, amounts, sums):
 
 
 @kernel
+def weighted_meetings(weights, held, amounts, sums):
+    """As `weighted_sums` for showdowns, ``amounts (sets, strengths, ends)``.
+
+    ``held (sets, places)``: the strengths that each set of cards can make, then -1; all other amounts are 0.
+    """
+    for i in range(weights.shape[0]):
+        sums[i] = 0.0
+        for j in range(weights.shape[1]):
+            weight = weights[i, j]
+            if weight == 0.0:
+                continue
+            for x in range(held.shape[1]):
+                strength = held[j, x]
+                if strength < 0:
+                    break
+                for e in range(amounts.shape[2]):
+                    sums[i, strength, e] += weight * amounts[j, strength, e]
+
+
+@kernel
 def disjoint_sums(cards, sets, amounts, wanted, sums):
     """For each wanted set of cards add up the amounts of all sets that share no card with it.
 
@@ -190,14 +210,16 @@ def disjoint_sums(cards, sets, amounts, wanted, sums):
 def show_down(pays, met, held, at_stake, values):
     """Values of showdowns from the reach of the strengths met, ``(seen, strengths, ends)`` both.
 
-    ``pays (strengths, strengths)``: won from each strength, times ``at_stake (ends,)``; ``held (seen, strengths)``: which
-    strengths the cards seen can make, the others being left at 0.
+    ``pays (strengths, strengths)``: won from each strength, times ``at_stake (ends,)``; ``held`` as in `weighted_meetings`, of
+    the player's own cards; the values of other strengths are left as they are.
     """
     strengths, ends = met.shape[1], met.shape[2]
     for s in range(len(met)):
-        for mine in range(strengths):
-            if not held[s, mine]:
-                continue
+        for x in range(held.shape[1]):
+            mine = held[s, x]
+            if mine < 0:
+                break
+            values[s, mine] = 0.0
             for other in range(strengths):
                 pay = pays[mine, other]
                 if pay != 0.0:

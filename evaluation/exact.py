@@ -73,6 +73,11 @@ class Removal:
         left = [[factorial(m) / factorial(m - s - t) if s + t <= m else 0.0 for t in range(m + 1)] for s in range(m + 1)]
         self._left = np.array(left)
         self._matrices: dict[tuple[int, int], Floats] = {}
+        seen, made = np.unique([game.histories.seen, game.strength[game.histories.final]], axis=1)
+        place = np.arange(len(seen)) - np.searchsorted(seen, seen)
+        self.held = np.full((len(game.seen), place.max() + 1), -1, np.int32)
+        """``(seen, places)``: the strengths that each set of cards can make, then -1."""
+        self.held[seen, place] = made
 
     def block(self, thrown: int) -> slice:
         """The sets of seen cards that go with so many cards thrown."""
@@ -98,13 +103,22 @@ class Removal:
             _kernels.disjoint_sums(self._game.kinds, self._numbers[other], amounts, self._numbers[mine], result)
         return result
 
+    def meetings(self, a: int, b: int, amounts: Floats) -> Floats:
+        """``(seen with b thrown, strengths, ends) -> (seen with a thrown, strengths, ends)``."""
+        if not self._by_matrix:
+            return self.sums(a, b, amounts.reshape(len(amounts), -1)).reshape(-1, *amounts.shape[1:])
+        matrix = self._matrix(a, b)
+        result = np.empty((len(matrix), *amounts.shape[1:]))
+        _kernels.weighted_meetings(matrix, self.held[self.block(b)], amounts, result)
+        return result
+
 
 class Evaluator:
     """Measures strategies of one game; what only depends on the game is worked out once."""
 
     def __init__(self, game: ExactGame) -> None:
         self.game = game
-        self._removal = Removal(game)
+        self.removal = Removal(game)
         histories, tree = game.histories, game.last
         self.tree = tree.player, tree.child, tree.own
         """The last round's tree as kernels take it."""
@@ -113,8 +127,6 @@ class Evaluator:
         self._cells = len(histories), game.counts
         self._pat = histories.seen[histories.thrown == 0]  # the sets of cards seen that are a first hand, by hand
         self._pays = game.pays, np.ascontiguousarray(-game.pays.T)
-        self._held = np.zeros((len(game.seen), len(game.classes)), np.bool_)  # strengths possible with cards seen
-        self._held[self.ending[1], self.ending[2]] = True
 
     def first_reach(self, player: int, strategy: Strategy) -> tuple[Floats, Floats]:
         """A player's own reach by hand: ``(nodes, hands)`` of the first round, ``(ends, hands)``."""
@@ -153,15 +165,14 @@ class Evaluator:
         won = tree.fold_chips(player) + np.where(tree.folder[: tree.folds] == player, -paid, paid)
         at_stake = paid + tree.paid[tree.folds :, 0]
         for a in range(counts):
-            mine = self._removal.block(a)
+            mine = self.removal.block(a)
             for b in range(counts):
-                other = self._removal.block(b)
-                amounts = np.concatenate([folds[a, other], shows[a, other].reshape(other.stop - other.start, -1)], axis=1)
-                sums = self._removal.sums(a, b, amounts)
+                other = self.removal.block(b)
                 chance = game.deal_chance[a, b]
-                fold_values[b, mine] = sums[:, : tree.folds] * (won * chance)
-                met = sums[:, tree.folds :].reshape(-1, *shows.shape[2:])
-                _kernels.show_down(self._pays[player], met, self._held[mine], at_stake * chance, show_values[b, mine])
+                fold_values[b, mine] = self.removal.sums(a, b, folds[a, other]) * (won * chance)
+                met = self.removal.meetings(a, b, shows[a, other])
+                held = self.removal.held[mine]
+                _kernels.show_down(self._pays[player], met, held, at_stake * chance, show_values[b, mine])
         return fold_values, show_values
 
     def by_discard(self, player: int, cells: Floats) -> Floats:
@@ -218,7 +229,7 @@ class Evaluator:
             return lines, float(lines.sum())
         amounts = np.zeros((len(game.hands), tree.folds))
         amounts[self._pat] = (reach[: tree.folds] * game.hand_ways).T
-        folds = self._removal.sums(0, 0, amounts)[self._pat].T * game.hand_ways * game.deal_chance[0, 0]
+        folds = self.removal.sums(0, 0, amounts)[self._pat].T * game.hand_ways * game.deal_chance[0, 0]
         ends = np.concatenate([folds * tree.fold_chips(player)[:, None], lines])
         nodes = backward(tree, player, ends, strategy)
         return np.concatenate([nodes, ends[::-1]]), float(nodes[0].sum())
