@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
@@ -39,6 +40,11 @@ def row_space(rules: Rules, dtype: str) -> spaces.Box:
 
 NOTHING_FIXED: Final = -1, ANY_DECK, 0
 """Dealer and deck left to the seed."""
+
+
+def new_arrays(shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any]]:
+    """Endless new arrays, cut from blocks of sixteen: half the price of making each on its own."""
+    return chain.from_iterable(np.empty((16, *shape), dtype) for _ in count())
 
 
 @functools.cache

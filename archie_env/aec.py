@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from archie_env._core import table
-from archie_env._table import ObservationType, RenderMode, Table, bound, one_of, row_space
+from archie_env._table import ObservationType, RenderMode, Table, bound, new_arrays, one_of, row_space
 from archie_env.batch import whole_number
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import SEATS, action_number
+from archie_env.observation import width
 from archie_env.rules import Replacements, Rules
 
 Viewpoint = Literal["player_0", "player_1", "to_act"]
@@ -40,6 +41,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
     dealt, whole or a beginning) for the first hand.  A reset without a seed goes on to the next hand, the other player dealing.
     """
 
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_new_rows", "_new_masks")
     metadata: ClassVar[dict[str, Any]] = {
         "name": "archie_v0",
         "render_modes": list(get_args(RenderMode)),
@@ -74,10 +76,11 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         }
         self.action_spaces = {agent: spaces.Discrete(self._n_actions) for agent in SEATS}
         self._rows: list[NDArray[Any] | None] = [None, None]
-        self._masks_shape = 2, self._n_actions
 
     def _find(self) -> None:
         super()._find()
+        self._new_rows = new_arrays((width(self.rules),), self._dtype)
+        self._new_masks = new_arrays((2, self.rules.actions), np.int8)
         self._deal_kernel, self._play_kernel = (bound(name, self._dtype.name) for name in ("begin_table", "step_table"))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -104,7 +107,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._deal(*fixed)
 
     def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
-        row, masks = np.empty(self._width, self._dtype), np.empty(self._masks_shape, np.int8)
+        row, masks = next(self._new_rows), next(self._new_masks)
         seat = self._deal_kernel(
             self._games, self._books, self._hand_number, dealer, order, given, row, masks, self._pot_scale, self._owed_scale
         )
@@ -131,7 +134,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         if row is None:
             if self._hand_number < 0:
                 raise OrderError("observe: call reset() first")
-            row = self._rows[seat] = np.empty(self._width, self._dtype)
+            row = self._rows[seat] = next(self._new_rows)
             self._look_kernel(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
         return {"observation": row, "action_mask": self._masks[seat]}
 
@@ -161,7 +164,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             self._was_dead_step(action)
             return
         number = action_number(action)
-        row, masks = np.empty(self._width, self._dtype), np.empty(self._masks_shape, np.int8)
+        row, masks = next(self._new_rows), next(self._new_masks)
         seat = self._play_kernel(self._games, self._books, number, row, masks, self._pot_scale, self._owed_scale)
         if seat == table.ILLEGAL:
             raise self.game.illegal(action)
