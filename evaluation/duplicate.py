@@ -37,7 +37,7 @@ def format_match(result: MatchResult) -> str:
     (a_dealer, a_blind), (b_dealer, b_blind) = [[n / totals.deals for n in by_position] for by_position in result.folds]
     reduction = totals.variance_reduction
     return "\n".join(
-        (
+        [
             f"{result.a} v {result.b}: {totals.deals:,} deals played twice, rules {result.rules.name}, seed {result.seed}",
             f"  {result.a} wins {mbb.mean:+.1f} mbb/hand, standard error {mbb.standard_error:.1f}, "
             f"95 % interval {low:+.1f} to {high:+.1f} ({chips.mean:+.4f} ± {chips.standard_error:.4f} chips/hand)",
@@ -48,9 +48,21 @@ def format_match(result: MatchResult) -> str:
             "  the pairs do not vary at all"
             if reduction is None
             else f"  pairing is worth {reduction:.2f} times the hands of unpaired play",
+            *format_faults(result),
             f"  {result.hands / result.seconds:,.0f} hands/s",
-        )
+        ]
     )
+
+
+def format_faults(result: MatchResult) -> list[str]:
+    """The hands each player forfeited, by kind, and the first faults with their positions; nothing where there were none."""
+    lines = []
+    for name, faults in zip((result.a, result.b), result.faults, strict=True):
+        if faults.total:
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults.counts.items())
+            lines.append(f"  FAULTS: {name} forfeited {faults.total:,} of {result.hands:,} hands: {kinds}")
+            lines += [f"    {report}" for report in faults.reports]
+    return lines
 
 
 def _cell(value: Estimate | None, digits: int = 0) -> str:
@@ -80,6 +92,9 @@ def format_crosstable(table: Crosstable, markdown: bool = False) -> str:
         f"mbb/hand ± standard error, {first.totals.deals:,} deals played twice in each cell, rules {first.rules.name}, "
         f"seed {first.seed}; * beyond {SIGNIFICANT:g} standard errors.",
     ]
+    for result in table.results:
+        if faults := format_faults(result):
+            lines += [f"{result.a} v {result.b}:", *faults]
     return "\n".join(lines)
 
 
@@ -149,6 +164,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--chunk", type=int, default=CHUNK, help=f"deals played side by side (default {CHUNK})")
     parser.add_argument("--crosstable", action="store_true", help="print a table even for two agents")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--strict", action="store_true", help="stop at a player's first fault instead of forfeiting the hand")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="a player's time for one batch of decisions")
+    parser.add_argument(
+        "--probabilities", action="store_true", help="ask players for probabilities, check them and draw the actions here"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write results and manifest here")
     return parser
 
@@ -161,11 +181,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         players = [load(name, options.rules) for name in options.agents]
         settings = (options.deals, options.seed, options.rules, options.chunk, progress)
+        conduct = {"strict": options.strict, "time_limit": options.time_limit, "probabilities": options.probabilities}
         result: MatchResult | Crosstable
         if n == 2 and not options.crosstable:
-            result = play_match(players[0], players[1], *settings)
+            result = play_match(players[0], players[1], *settings, **conduct)
         else:
-            result = crosstable(players, *settings)
+            result = crosstable(players, *settings, **conduct)
     except (ArchieError, PlayerLeftError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env.actions import describe_legal
 from archie_env.batch import Hands
-from archie_env.cards import format_cards
-from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.observation import decode
+from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
+from evaluation.faults import Faults, Umpire
 from evaluation.stats import Estimate, PairTotals
 
 CHUNK = 1024
@@ -42,6 +40,8 @@ class MatchResult:
     """Of a's chips."""
     folds: Folds
     seconds: float = field(compare=False)
+    faults: tuple[Faults, Faults] = (Faults(), Faults())
+    """Of a and of b."""
 
     @property
     def hands(self) -> int:
@@ -72,7 +72,7 @@ class MatchResult:
     @property
     def shown_down(self) -> float:
         """Share of hands that reached showdown."""
-        return 1 - sum(map(sum, self.folds)) / self.hands
+        return 1 - (sum(map(sum, self.folds)) + self.faults[0].total + self.faults[1].total) / self.hands
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` needs the totals, the figures are for the reader."""
@@ -85,6 +85,7 @@ class MatchResult:
             "totals": asdict(self.totals),
             "folds": [list(by_position) for by_position in self.folds],
             "seconds": self.seconds,
+            "faults": [faults.to_dict() for faults in self.faults],
             "figures": {
                 "hands": self.hands,
                 "chips_per_hand": self.chips.mean,
@@ -100,6 +101,7 @@ class MatchResult:
     def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
         """The inverse of `to_dict`."""
         (ad, ab), (bd, bb) = values["folds"]
+        of_a, of_b = (Faults.from_dict(faults) for faults in values.get("faults", ({"counts": {}, "reports": []},) * 2))
         return cls(
             values["a"],
             values["b"],
@@ -108,61 +110,26 @@ class MatchResult:
             PairTotals.from_dict(values["totals"]),
             ((ad, ab), (bd, bb)),
             values["seconds"],
+            (of_a, of_b),
         )
 
 
-def _position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules) -> str:
-    seen = decode(row, rules)
-    phase = f"{'draw' if seen.phase & 1 else 'round'} {seen.phase // 2 + 1}"
-    seat = "dealer" if seen.dealer else "big blind"
-    return (
-        f"{seat}, {phase}, holding {format_cards(seen.hand, ' ')}, pot {seen.pot}, {seen.owed} to call; "
-        f"legal: {describe_legal(mask)}"
-    )
-
-
-def _blame(
-    player: Policy,
-    deals: NDArray[np.int64],
-    actions: NDArray[Any],
-    rows: NDArray[np.int8],
-    masks: NDArray[np.int8],
-    rules: Rules,
-) -> str:
-    """What a player did wrong, and in which position."""
-    if actions.shape != deals.shape or not np.issubdtype(actions.dtype, np.integer):
-        return f"{player.name}: actions of shape {actions.shape} and dtype {actions.dtype}: expected {deals.shape} integers"
-    inside = (actions >= 0) & (actions < masks.shape[1])
-    legal = inside & (masks[np.arange(len(deals)), np.where(inside, actions, 0)] != 0)
-    k = int(np.flatnonzero(~legal)[0])
-    where = _position_text(rows[k], masks[k], rules)
-    return f"{player.name}: action {actions[k]} is not legal in deal {deals[k]} as {where}"
-
-
-def _play_out(hands: Hands, first: int, players: Sequence[Policy], rngs: Sequence[np.random.Generator]) -> None:
-    """Play every hand to its end; ``players[seat]`` decides all hands in which that seat is to act at once."""
+def _play_out(hands: Hands, first: int, umpires: Sequence[Umpire], rngs: Sequence[np.random.Generator]) -> None:
+    """Play every hand to its end; ``umpires[seat]`` asks for all hands in which that seat is to act at once."""
     seat, idle = 0, 0
     while idle < 2:
-        places, rows, masks = hands.waiting(seat)
-        idle = 0 if len(places) else idle + 1
-        if len(places):
-            actions = np.asarray(players[seat].act(rows, masks, rngs[seat]))
-            try:
-                hands.play(places, actions)
-            except IllegalActionError:
-                raise IllegalActionError(
-                    _blame(players[seat], first + places // 2, actions, rows, masks, hands.rules)
-                ) from None
+        asked = umpires[seat].play(hands, seat, first, rngs[seat])
+        idle = 0 if asked else idle + 1
         seat = 1 - seat
 
 
 def _play_chunk(
-    players: Sequence[Policy], first: int, deals: int, rules: Rules, seed: int
+    umpires: Sequence[Umpire], first: int, deals: int, rules: Rules, seed: int
 ) -> tuple[PairTotals, NDArray[np.int64]]:
     """Deals ``first`` .. ``first + deals - 1``, each with seat 0 and then seat 1 as dealer."""
     indices = np.repeat(np.arange(first, first + deals), 2)
     hands = Hands(indices, np.tile([0, 1], deals), rules, seed)
-    _play_out(hands, first, players, [np.random.default_rng([seed, player, first]) for player in (0, 1)])
+    _play_out(hands, first, umpires, [np.random.default_rng([seed, player, first]) for player in (0, 1)])
     won = hands.net[:, 0].reshape(deals, 2)
     folded = hands.games["folded"].reshape(deals, 2)  # position + 1; seat 0 is the dealer of each pair's first hand
     folds = np.array([[np.sum(folded[:, p ^ seat] == p + 1) for p in (0, 1)] for seat in (0, 1)])
@@ -177,6 +144,10 @@ def play_match(
     rules: Rules | str = "archie",
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
+    *,
+    strict: bool = True,
+    time_limit: float | None = None,
+    probabilities: bool = False,
 ) -> MatchResult:
     """Play ``deals`` deals twice each.
 
@@ -188,9 +159,14 @@ def play_match(
         rules: a preset's name or a `Rules` value.
         chunk: deals played side by side; players that choose at random play differently under another value.
         progress: called with the number of deals played since it was last called.
+        strict: raise at the first fault of a player; otherwise the hand is forfeited, the fault counted in the result, and the
+            match goes on (see `evaluation.faults`).
+        time_limit: seconds a player may take for one call, or None (see `evaluation.faults.TimedCalls` for its limits).
+        probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
 
     Raises:
-        IllegalActionError: naming the player and the position; the match ends.
+        IllegalActionError: if strict, naming the player and the position; the match ends.
+        ArchieError: for arguments that make no match, and for other faults if strict.
     """
     rules = as_rules(rules)
     if deals < 2:
@@ -200,15 +176,22 @@ def play_match(
     if seed < 0:
         raise ArchieError(f"seed {seed}: expected 0 or more")
     start = time.perf_counter()
+    umpires = [Umpire(player, rules, strict, time_limit, probabilities) for player in (a, b)]
     totals, folds = PairTotals(0, 0, 0, 0, 0, 0), np.zeros((2, 2), np.int64)
-    for first in range(0, deals, chunk):
-        n = min(chunk, deals - first)
-        more, more_folds = _play_chunk((a, b), first, n, rules, seed)
-        totals, folds = totals + more, folds + more_folds
-        if progress:
-            progress(n)
+    try:
+        for first in range(0, deals, chunk):
+            n = min(chunk, deals - first)
+            more, more_folds = _play_chunk(umpires, first, n, rules, seed)
+            totals, folds = totals + more, folds + more_folds
+            if progress:
+                progress(n)
+    finally:
+        for umpire in umpires:
+            umpire.close()
     (ad, ab), (bd, bb) = folds.tolist()
-    return MatchResult(a.name, b.name, rules, seed, totals, ((ad, ab), (bd, bb)), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    faults = umpires[0].faults, umpires[1].faults
+    return MatchResult(a.name, b.name, rules, seed, totals, ((ad, ab), (bd, bb)), seconds, faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +228,17 @@ def crosstable(
     rules: Rules | str = "archie",
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
+    *,
+    strict: bool = True,
+    time_limit: float | None = None,
+    probabilities: bool = False,
 ) -> Crosstable:
     """Play a match between every two players; the arguments are those of `play_match`."""
     if len(policies) < 2:
         raise ArchieError(f"{len(policies)} players: expected at least 2")
     results = tuple(
-        play_match(a, b, deals, seed, rules, chunk, progress) for i, a in enumerate(policies) for b in policies[i + 1 :]
+        play_match(a, b, deals, seed, rules, chunk, progress, strict=strict, time_limit=time_limit, probabilities=probabilities)
+        for i, a in enumerate(policies)
+        for b in policies[i + 1 :]
     )
     return Crosstable(tuple(p.name for p in policies), results)
