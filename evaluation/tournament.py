@@ -1,0 +1,312 @@
+"""Round robins: every player against every other in duplicate matches, over processes, resumable.
+
+python -m evaluation.tournament uniform call raise call_draw rule_based --deals 20000 --seed 1 --out results/scripted
+python -m evaluation.tournament uniform call raise call_draw rule_based --deals 20000 --seed 1 --out results/scripted --resume
+
+Each cell has deals of its own, fixed by the seed and the two names: results don't depend on the number of jobs, on the order of
+the names or on who else takes part, and a finished tournament can be resumed with more players.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agents import load, names
+from archie_env import __version__
+from archie_env.errors import ArchieError
+from archie_env.rules import PRESETS, as_rules
+from evaluation.match import CHUNK, MatchResult, play_match
+from evaluation.ratings import Table
+from evaluation.standings import Standings, interval_text
+from evaluation.timing import one_thread
+
+CELLS: Final = "cells"
+"""The folder of finished matches."""
+Cells = dict[tuple[str, str], MatchResult]
+"""By the two names in alphabetical order: what the first won from the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What every match of a tournament is played under."""
+
+    deals: int
+    seed: int
+    rules: str = "archie"
+    chunk: int = CHUNK
+
+    def check(self) -> None:
+        """Raise `ArchieError` for what no match could be played under."""
+        as_rules(self.rules)
+        for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ArchieError(f"{name} {getattr(self, name)}: expected at least {least}")
+
+    def cell_seed(self, a: str, b: str) -> int:
+        """The seed of the match between two players, the same for (a, b) and (b, a)."""
+        text = json.dumps([self.seed, *sorted((a, b))])
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
+
+    def manifest(self, players: Sequence[str]) -> dict[str, Any]:
+        """All that a result depends on."""
+        versions = {"archie-env": __version__}
+        for package in ("numpy", "numba"):
+            versions[package] = importlib.metadata.version(package)
+        return {
+            "players": {name: _weights(name) for name in players},
+            "deals": self.deals,
+            "seed": self.seed,
+            "chunk": self.chunk,
+            "rules": as_rules(self.rules).to_dict(),
+            "versions": versions,
+        }
+
+
+def _weights(name: str) -> str:
+    """The hash of the file a player is read from, or what says that there is none."""
+    _, colon, path = name.partition(":")
+    if not colon:
+        return "no file"
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise ArchieError(f"agent {name!r}: {error.strerror or error}: {path}") from None
+
+
+def differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Where two manifests differ, as ``deals is 1000 there, 2000 expected``."""
+    for key in {**there, **here}:
+        left, right = there.get(key, "absent"), here.get(key, "absent")
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            yield from differences(right, left, f"{prefix}{key}.")
+        elif left != right:
+            yield f"{prefix}{key} is {left} there, {right} expected"
+
+
+def cell_file(folder: Path, a: str, b: str) -> Path:
+    """Where the match of two players is kept: names without what file systems dislike, and a hash to tell them apart."""
+    plain = "-v-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-60:] for name in (a, b))
+    return folder / CELLS / f"{plain}-{hashlib.sha256(json.dumps([a, b]).encode()).hexdigest()[:8]}.json"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write beside the place and then move there, so that a reader never finds half a file."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
+    """A finished match.
+
+    Raises:
+        ArchieError: if it was played under another manifest, naming the differences, or can't be read.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        kept, result = values["manifest"], MatchResult.from_dict(values["result"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArchieError(f"{path}: not the match of a tournament ({error}); remove it to play it again") from None
+    if kept != manifest:
+        raise ArchieError(f"{path}: played under other conditions: {'; '.join(differences(manifest, kept))}")
+    return result
+
+
+def _die_with_parent() -> None:
+    """A killed tournament leaves no workers behind, which would otherwise wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def wait() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def _play(a: str, b: str, conditions: Conditions) -> dict[str, Any]:
+    """One match in a worker; players are loaded there, as not all of them can be sent from one process to another."""
+    rules = conditions.rules
+    seed = conditions.cell_seed(a, b)
+    return play_match(load(a, rules), load(b, rules), conditions.deals, seed, rules, conditions.chunk).to_dict()
+
+
+def play(
+    players: Sequence[str],
+    conditions: Conditions,
+    folder: Path | None = None,
+    jobs: int = 1,
+    resume: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Standings:
+    """Play a round robin.
+
+    Args:
+        players: names that `agents.load` takes, at least 2, each once.
+        conditions: of every match.
+        folder: where each match is written as it ends, and the standings in the end; None: nothing is written.
+        jobs: processes that play at once, each with one thread; results don't depend on it.
+        resume: use the matches that ``folder`` holds; without it, a folder that holds some is refused.
+        tell: called with a line on each match.
+
+    Raises:
+        ArchieError: for players that can't be loaded, a match that failed, and matches in ``folder`` played under other
+            conditions; finished matches are kept.
+    """
+    conditions.check()
+    if len(players) < 2:
+        raise ArchieError(f"{len(players)} players: expected at least 2")
+    if twice := sorted({name for name in players if list(players).count(name) > 1}):
+        raise ArchieError(f"players {', '.join(twice)}: named twice")
+    if jobs < 1:
+        raise ArchieError(f"jobs {jobs}: expected at least 1")
+    if "human" in players:
+        raise ArchieError("player human: expected players that need no terminal")
+    for name in players:
+        load(name, conditions.rules)
+    pairs = [(a, b) for i, a in enumerate(players) for b in players[i + 1 :]]
+    waiting = [(min(pair), max(pair)) for pair in pairs]
+    count, cells = len(waiting), Cells()
+    if folder is not None:
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+        if not resume and (found := sorted((folder / CELLS).glob("*.json"))):
+            raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
+        for pair in waiting:
+            path = cell_file(folder, *pair)
+            if path.exists():
+                cells[pair] = read_cell(path, conditions.manifest(pair))
+        waiting = [pair for pair in waiting if pair not in cells]
+        if cells:
+            tell(f"{len(cells)} of {count} matches were there already")
+
+    def finished(pair: tuple[str, str], result: MatchResult) -> None:
+        cells[pair] = result
+        if folder is not None:
+            kept = {"manifest": conditions.manifest(pair), "result": result.to_dict()}
+            write_text(cell_file(folder, *pair), json.dumps(kept, indent=1) + "\n")
+        tell(f"{len(cells)} of {count}: {pair[0]} v {pair[1]} {interval_text(result.mbb)} mbb/hand, {result.seconds:.1f} s")
+
+    if waiting:
+        _play_all(waiting, conditions, jobs, finished)
+    standings = Standings(_table(players, cells), conditions.manifest(players))
+    if folder is not None:
+        write(standings, folder)
+    return standings
+
+
+def _play_all(
+    pairs: Sequence[tuple[str, str]],
+    conditions: Conditions,
+    jobs: int,
+    finished: Callable[[tuple[str, str], MatchResult], None],
+) -> None:
+    # Workers even for one job: a library's threads may add up in another order, and a sampled action may turn on it.
+    context = multiprocessing.get_context("spawn")
+    with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _die_with_parent) as pool:
+        matches = {pool.submit(_play, *pair, conditions): pair for pair in pairs}
+        try:
+            for match in as_completed(matches):
+                pair = matches[match]
+                try:
+                    values = match.result()
+                except BrokenProcessPool:
+                    raise ArchieError("a worker was killed; finished matches are kept") from None
+                except Exception as error:
+                    kind = "" if isinstance(error, ArchieError) else f"{type(error).__name__}: "
+                    raise ArchieError(f"{pair[0]} v {pair[1]}: {kind}{error}") from error
+                finished(pair, MatchResult.from_dict(values))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
+
+
+def _table(players: Sequence[str], cells: Cells) -> Table:
+    place = {name: i for i, name in enumerate(players)}
+    return Table.of(players, {(place[a], place[b]): (cell.mbb, cell.totals.deals) for (a, b), cell in cells.items()})
+
+
+def write(standings: Standings, folder: Path) -> list[Path]:
+    """Write ``table.md``, ``table.json``, ``cells.csv``, ``ranking.csv`` and, where matplotlib is installed, ``table.png``."""
+    texts = {
+        "table.md": standings.markdown(),
+        "table.json": json.dumps(standings.to_dict(), indent=1) + "\n",
+        "cells.csv": standings.cells_csv(),
+        "ranking.csv": standings.ranking_csv(),
+    }
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    written = [folder / name for name in texts]
+    try:
+        from evaluation.heat_map import write_crosstable  # matplotlib is not needed by the rest
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+    else:
+        write_crosstable(standings, folder / "table.png")
+        written.append(folder / "table.png")
+    return written
+
+
+def read(folder: Path) -> Standings:
+    """The standings that `write` left in a folder."""
+    return Standings.from_dict(json.loads((folder / "table.json").read_text(encoding="utf-8")))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.tournament",
+        description="Round robin of duplicate matches: crosstable, rankings and ratings.",
+        epilog=f"agents: {', '.join(name for name in names() if name != 'human')}",
+    )
+    parser.add_argument("agents", nargs="+", metavar="AGENT")
+    parser.add_argument("--deals", type=int, default=20_000, help="deal pairs in each match (default 20000)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rules", default="archie", choices=list(PRESETS))
+    parser.add_argument("--chunk", type=int, default=CHUNK, help=f"deals played side by side (default {CHUNK})")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write matches, tables and picture here")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that play at once (default 1)")
+    parser.add_argument("--resume", action="store_true", help="go on with the matches in --out")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk)
+    try:
+        if options.resume and options.out is None:
+            raise ArchieError("--resume: expected --out with the folder to go on with")
+        standings = play(
+            options.agents, conditions, options.out, options.jobs, options.resume,
+            tell=lambda text: print(text, file=sys.stderr, flush=True),
+        )  # fmt: skip
+    except ArchieError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; finished matches are kept where --out was given, go on with --resume", file=sys.stderr)
+        return 130
+    print(standings.markdown(), end="")
+    if options.out is not None and not (options.out / "table.png").exists():
+        print("no picture: it needs matplotlib, pip install 'archie-env[plot]'", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
