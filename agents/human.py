@@ -11,6 +11,8 @@ from typing import Final, NoReturn, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.scripted import checked_rows
+from archie_env._play import LeftTable
 from archie_env.actions import DISCARD, RAISE, STAND_PAT, format_action, parse_action
 from archie_env.cards import format_cards
 from archie_env.errors import ArchieError
@@ -29,7 +31,7 @@ _HELP: Final = """\
   quit                             leave the table"""
 
 
-class PlayerLeftError(Exception):
+class PlayerLeftError(LeftTable):
     """The person left: ``quit``, or the input ended."""
 
 
@@ -110,7 +112,8 @@ class HumanPolicy:
         Raises:
             PlayerLeftError: the person left.
         """
-        return np.array([self._ask(row, mask) for row, mask in zip(observations, masks, strict=True)], np.int64)
+        rows = checked_rows(observations, masks, self.rules)
+        return np.array([self._ask(row, mask) for row, mask in zip(rows, masks, strict=True)], np.int64)
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """Not known of a person."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.hand_features import FEATURES, KEEPS, HandReader
+from agents.scripted import checked_rows
 from archie_env._core.state import DISCARD
 from archie_env._jit import kernel
 from archie_env.errors import ArchieError
-from archie_env.observation import highest, unscaled, width
+from archie_env.observation import highest, width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
 
@@ -64,6 +63,9 @@ class PPOPolicy(StochasticPolicy):
         meta: ``hand_features`` and ``slots`` (bool) say what the network is built of; anything else is kept for the reader.
         rules: what it plays.
         greedy: take the likeliest action instead of drawing one.
+
+    Raises:
+        ArchieError: for a ``meta`` that says neither, and for weights that are no finite numbers or do not fit.
     """
 
     name = "ppo"
@@ -72,15 +74,18 @@ class PPOPolicy(StochasticPolicy):
         self.rules = as_rules(rules)
         self.meta = dict(meta)
         self.greedy = greedy
-        self.weights = {name: np.ascontiguousarray(array, np.float32) for name, array in weights.items()}
+        for name in ("hand_features", "slots"):
+            if not isinstance(self.meta.get(name), bool):
+                raise ArchieError(f"{name} {_found(self.meta, name)}: expected true or false")
+        self.weights = {name: _finite(name, array) for name, array in weights.items()}
         self._reader = HandReader(self.rules)
-        self._features, self._slots = bool(self.meta["hand_features"]), bool(self.meta["slots"])
+        self._features, self._slots = self.meta["hand_features"], self.meta["slots"]
         self._scale = (1 / highest(self.rules)).astype(np.float32)
-        self._layers = [
-            (self.weights[f"layer{i}.weight"], self.weights[f"layer{i}.bias"])
-            for i in range(sum(name.startswith("layer") for name in self.weights) // 2)
-        ]
-        self._head = self.weights["head.weight"], self.weights["head.bias"]
+        stages = [f"layer{i}" for i in range(max(1, (len(self.weights) - 1) // 2))] + ["head"]
+        expected = [f"{stage}.{part}" for stage in stages for part in ("weight", "bias")]
+        if set(self.weights) != set(expected):
+            raise ArchieError(f"weights {', '.join(sorted(self.weights)) or 'none'}: expected {', '.join(expected)}")
+        *self._layers, self._head = [(self.weights[f"{s}.weight"], self.weights[f"{s}.bias"]) for s in stages]
         self._check_shapes()
 
     def _check_shapes(self) -> None:
@@ -94,12 +99,15 @@ class PPOPolicy(StochasticPolicy):
             raise ArchieError(f"the head has {inputs} outputs: expected {outputs}")
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """See `Policy.probabilities`."""
-        rows = unscaled(observations, self.rules)
+        """See `Policy.probabilities`; raises `ArchieError` for rows of other rules and masks that allow nothing."""
+        rows = checked_rows(observations, masks, self.rules)
         result = np.empty(masks.shape, np.float32)
-        for start in range(0, len(rows), _ROWS):
-            part = slice(start, start + _ROWS)
-            self._fill(rows[part], masks[part], result[part])
+        with np.errstate(over="ignore", invalid="ignore"):  # found in the result
+            for start in range(0, len(rows), _ROWS):
+                part = slice(start, start + _ROWS)
+                self._fill(rows[part], masks[part], result[part])
+        if not np.isfinite(result).all():
+            raise ArchieError("the network's outputs overflow: expected weights of a size that training gives")
         if self.greedy:
             best = result.argmax(axis=1)
             result[:] = 0
@@ -143,16 +151,43 @@ class PPOPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
+        wanted = None if rules is None else as_rules(rules)
         arrays, meta = read_archive(path, FORMAT, VERSION)
-        trained = Rules.from_dict(meta["rules"])
-        if rules is not None and as_rules(rules) != trained:
-            raise ArchieError(f"{path}: trained for rules {trained.name}, expected {as_rules(rules).name}")
         try:
-            return cls(arrays, meta, trained, greedy)
-        except KeyError as missing:
-            raise ArchieError(f"{path}: {missing} is missing, expected the weights of a ppo policy") from None
+            trained = rules_of(meta)
+            policy = cls(arrays, meta, trained, greedy)
         except ArchieError as error:
             raise ArchieError(f"{path}: {error}") from None
+        if wanted is not None and wanted != trained:
+            raise ArchieError(f"{path}: trained for rules {trained.name}, expected {wanted.name}")
+        return policy
+
+
+def _found(meta: Mapping[str, Any], name: str) -> str:
+    return repr(meta[name])[:200] if name in meta else "is missing"
+
+
+def _finite(name: str, array: Any) -> NDArray[np.float32]:
+    found = np.asarray(array)
+    if found.dtype.kind not in "fiu":
+        raise ArchieError(f"weights {name} of type {found.dtype}: expected float32")
+    with np.errstate(over="ignore"):
+        weights = np.ascontiguousarray(found, np.float32)
+    if not np.isfinite(weights).all():
+        raise ArchieError(f"weights {name}: {int((~np.isfinite(weights)).sum())} are nan or infinite: expected finite numbers")
+    return weights
+
+
+def rules_of(meta: Mapping[str, Any]) -> Rules:
+    """The rules in the ``meta`` of a file of ours; raises `ArchieError` where there are none, or none that can be played."""
+    if not isinstance(meta.get("rules"), dict):
+        raise ArchieError(f"rules {_found(meta, 'rules')}: expected a table of rule options")
+    try:
+        return Rules.from_dict(meta["rules"])
+    except ArchieError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ArchieError(f"rules {_found(meta, 'rules')}: {error}: expected a table of rule options") from None
 
 
 def write_archive(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
@@ -183,7 +218,7 @@ def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, N
         found = meta["format"], meta["version"]
     except FileNotFoundError:
         raise ArchieError(f"{path}: no such file, expected one of {form!r}") from None
-    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json say
         raise ArchieError(f"{path}: not a whole file of {form!r} ({type(error).__name__}: {error})") from None
     if found != (form, version):
         raise ArchieError(f"{path}: {found[0]!r} version {found[1]!r}, expected {form!r} version {version}")

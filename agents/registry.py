@@ -79,9 +79,10 @@ def load(name: str, rules: Rules | str = "archie") -> Policy:
         ArchieError: for an unknown name, listing the known ones.
     """
     rules = as_rules(rules)
-    kind, colon, path = name.partition(":")
-    if not colon and name in _NAMED:
-        return _NAMED[name](rules)
-    if path and kind in _FROM_FILE:
-        return _FROM_FILE[kind](path, rules)
+    if isinstance(name, str):
+        kind, colon, path = name.partition(":")
+        if not colon and name in _NAMED:
+            return _NAMED[name](rules)
+        if path and kind in _FROM_FILE:
+            return _FROM_FILE[kind](path, rules)
     raise ArchieError(f"agent {name!r}: expected one of {', '.join(names())}")

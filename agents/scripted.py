@@ -45,13 +45,24 @@ def layout(rules: Rules) -> NDArray[np.void]:
 
 
 def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDArray[np.int8]:
-    """``(n, d)`` int8 rows of these rules, or an error: a kernel would read other memory from rows of other rules."""
+    """``(n, d)`` int8 rows of these rules, or an error: a kernel would read other memory from rows of other rules.
+
+    Raises:
+        ArchieError: for anything but arrays of numbers, of the shapes of these rules, with a legal action in each row.
+    """
     d, a = width(rules), rules.actions
+    for name, array in (("observations", observations), ("masks", masks)):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise ArchieError(f"{name} of type {found}: expected an array of int8 or float32")
     if observations.ndim != 2 or observations.shape[1] != d or masks.shape != (len(observations), a):
         raise ArchieError(
             f"observations {observations.shape} and masks {masks.shape}: "
             f"expected (n, {d}) and (n, {a}) under rules {rules.name!r}"
         )
+    nothing = masks.any(axis=1)
+    if not nothing.all():
+        raise ArchieError(f"masks[{nothing.argmin()}]: no action is legal, expected at least one in every row")
     return np.ascontiguousarray(unscaled(observations, rules))
 
 

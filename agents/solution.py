@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ppo import read_archive
+from agents.ppo import read_archive, rules_of
 from agents.scripted import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
@@ -58,20 +58,81 @@ def save_solution(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Ma
         raise
 
 
+def _check_paths(name: str, paths: Any, most: int) -> int:
+    """How many betting paths these are; raises `ArchieError` unless each is a list of at most ``most`` calls and raises."""
+    if not (
+        isinstance(paths, list)
+        and paths
+        and all(isinstance(path, (list, tuple)) and len(path) <= most for path in paths)
+        and all(action in (CALL, RAISE) for path in paths for action in path)
+    ):
+        raise ArchieError(
+            f"{name} {repr(paths)[:200]}: expected betting paths of at most {most} actions, {CALL} or {RAISE} each"
+        )
+    return len(paths)
+
+
+def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], rules: Rules) -> None:
+    """Raise `ArchieError` unless every table and list is there, of the shapes the others give it, and points nowhere else."""
+    for name in ("lines", "first_nodes", "last_nodes"):
+        if name not in meta:
+            raise ArchieError(f"{name} is missing: expected a whole solution")
+    for name in (*_TABLES, "hands", "discard_of_subset", "histories"):
+        if name not in arrays:
+            raise ArchieError(f"{name} is missing: expected a whole solution")
+        kinds, words = ("u", "uint8") if name in _TABLES else ("iu", "whole numbers")
+        if arrays[name].dtype.kind not in kinds or not arrays[name].ndim:
+            raise ArchieError(f"{name} {arrays[name].shape} of type {arrays[name].dtype}: expected an array of {words}")
+    most = rules.raise_cap + 2
+    lines = _check_paths("lines", meta["lines"], most)
+    last = meta["last_nodes"]
+    if not isinstance(last, list) or len(last) != 2:
+        raise ArchieError(f"last_nodes {repr(last)[:200]}: expected a list for each position")
+    hands, histories, ranks, counts = len(arrays["hands"]), len(arrays["histories"]), len(rules.ranks), rules.max_discard + 1
+    told = counts if rules.draw_order == "sequential" else 1
+    discards = arrays["draw0"].shape[-1]
+    expected: dict[str, tuple[int, ...]] = {
+        "hands": (hands, ranks),
+        "discard_of_subset": (hands, 2**rules.hand_size),
+        "histories": (histories, 2 + ranks),
+        "first": (_check_paths("first_nodes", meta["first_nodes"], most), hands, 3),
+    }
+    for p in (0, 1):
+        nodes = _check_paths(f"last_nodes[{p}]", last[p], most)
+        expected |= {
+            f"draw{p}": (lines, told if p == 0 else 1, hands, discards),
+            f"last{p}": (lines, histories, counts, nodes, 3),
+        }
+    for name, shape in expected.items():
+        if arrays[name].shape != shape or not arrays[name].size:
+            raise ArchieError(f"{name} {arrays[name].shape}: expected {shape}, none of it 0")
+    for name, values, low, high in (
+        ("discard_of_subset", arrays["discard_of_subset"], -1, discards - 1),
+        ("histories", arrays["histories"][:, 0], 0, hands - 1),
+        ("histories", arrays["histories"][:, 1], 0, discards - 1),
+    ):
+        if values.min() < low or values.max() > high:
+            raise ArchieError(f"{name} from {values.min()} to {values.max()}: expected {low} to {high}")
+
+
 class SolutionPolicy(StochasticPolicy):
     """Plays what a solution says; which of several equal cards it throws is left to chance.
 
     Args:
         arrays, meta: see `save_solution`, the probabilities in 255ths.
+
+    Raises:
+        ArchieError: for parts that are missing or do not fit together.
     """
 
     name = "solution"
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
         self.meta = dict(meta)
-        self.rules = rules = Rules.from_dict(meta["rules"])
+        self.rules = rules = rules_of(meta)
         if rules.draws != 1:
             raise ArchieError(f"a solution for {rules.draws} draws: expected 1")
+        _check_parts(arrays, meta, rules)
         self._tables = [arrays[name] for name in _TABLES]
         self._blocks = {field.name: field for field in fields(rules)}
         self._base = (len(rules.suits) + 1) ** np.arange(len(rules.ranks), dtype=np.int64)
@@ -102,13 +163,14 @@ class SolutionPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
+        wanted = None if rules is None else as_rules(rules)
         arrays, meta = read_archive(path, FORMAT, VERSION)
         try:
             policy = cls(arrays, meta)
-        except KeyError as missing:
-            raise ArchieError(f"{path}: {missing} is missing, expected a whole solution") from None
-        if rules is not None and as_rules(rules) != policy.rules:
-            raise ArchieError(f"{path}: solved for rules {policy.rules.name}, expected {as_rules(rules).name}")
+        except ArchieError as error:
+            raise ArchieError(f"{path}: {error}") from None
+        if wanted is not None and wanted != policy.rules:
+            raise ArchieError(f"{path}: solved for rules {policy.rules.name}, expected {wanted.name}")
         return policy
 
     def _part(self, rows: NDArray[np.int8], name: str) -> NDArray[np.int8]:

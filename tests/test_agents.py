@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ from numpy.typing import NDArray
 
 from agents import _kernels, _rule_kernels, load, names
 from agents.human import HumanPolicy, PlayerLeftError, read_answer
+from agents.ppo import PPOPolicy, read_archive, write_archive
 from agents.scripted import layout
 from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
-from archie_env.observation import decode, fields, scaled
+from archie_env.observation import decode, fields, scaled, width
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
 from evaluation.match import play_match
@@ -145,11 +148,86 @@ def test_probabilities_of_a_deterministic_player_are_certain(name: str) -> None:
     assert (chances.max(axis=1) == 1).all()
 
 
-@pytest.mark.parametrize("name", [*DETERMINISTIC, "rule_based"])
-def test_rows_of_other_rules_are_refused(name: str) -> None:
+SOLUTION = Path(_kernels.__file__).parent / "weights" / "solution-mini.npz"
+
+
+def small_network(rules: Rules) -> PPOPolicy:
+    """A network without a hidden unit's worth of knowledge."""
+    shapes = {"layer0.weight": (width(rules), 1), "layer0.bias": (1,)}
+    shapes |= {"head.weight": (1, rules.actions), "head.bias": (rules.actions,)}
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    return PPOPolicy(weights, {"hand_features": False, "slots": False}, rules)
+
+
+def player(name: str) -> Policy:
+    """A player of mini that reads rows."""
+    if name == "human":
+        return HumanPolicy("mini", io.StringIO("pat\ncall\n" * 9), io.StringIO())
+    return small_network(PRESETS["mini"]) if name == "ppo" else load(name, "mini")
+
+
+@pytest.mark.parametrize("name", [*DETERMINISTIC, "rule_based", "human", "ppo", f"solution:{SOLUTION}"])
+def test_rows_and_masks_that_do_not_belong_to_the_rules_are_refused(name: str) -> None:
     rows, masks = situations("mini")
-    with pytest.raises(ArchieError, match="expected"):
-        load(name).act(rows, masks, np.random.default_rng(5))
+    rows, masks = rows[:3], masks[:3]
+    shapes = [
+        situations("archie"), (rows[0], masks[0]), (rows[0], masks), (rows, masks[0]), (rows, masks[:2]), (rows[:2], masks),
+        (rows[:, 1:], masks), (rows, masks[:, 1:]), (rows[None], masks[None]), (np.zeros(()), np.zeros(())),
+    ]  # fmt: skip
+    kinds = [
+        (rows.astype(str), masks), (rows.astype(complex), masks), (rows, masks.astype(object)), (rows.tolist(), masks),
+        (rows, None), (None, None),
+    ]  # fmt: skip
+    some = masks.copy()
+    some[1] = 0
+    for pairs, message in ((shapes, "expected \\(n, "), (kinds, "of type .*: expected an array"),
+                           ([(rows, some)], r"masks\[1\]: no action is legal")):  # fmt: skip
+        for observations, allowed in pairs:
+            with pytest.raises(ArchieError, match=message):
+                player(name).act(observations, allowed, np.random.default_rng(5))  # type: ignore[arg-type]
+
+
+def test_a_network_of_one_unit_plays_every_legal_action_alike() -> None:
+    rows, masks = situations("mini")
+    np.testing.assert_allclose(player("ppo").probabilities(rows, masks), masks / masks.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("rules", None, "rules is missing"),
+        ("rules", "mini", "rules 'mini': expected a table"),
+        ("rules", {"draws": 9}, "draws 9: expected"),
+        ("rules", Rules().to_dict(), "a solution for 3 draws: expected 1"),
+        ("rules", PRESETS["midi"].to_dict(), r"hands \(21, 6\): expected \(21, 5\)"),
+        ("lines", None, "lines is missing"),
+        ("lines", 3, "lines 3: expected betting paths"),
+        ("lines", [], r"lines \[\]: expected betting paths"),
+        ("lines", [[1, 1]], r"draw0 \(7, 1, 21, 4\): expected \(1, 1, 21, 4\)"),
+        ("first_nodes", [["x"]], "first_nodes .*: expected betting paths"),
+        ("first_nodes", [[1] * 99], "first_nodes .*: expected betting paths of at most 6 actions"),
+        ("last_nodes", [[[]]], "last_nodes .*: expected a list for each position"),
+        ("hands", None, "hands is missing"),
+        ("hands", np.zeros((21, 6)), r"hands \(21, 6\) of type float64: expected an array of whole numbers"),
+        ("first", np.zeros((8, 21, 3)), r"first \(8, 21, 3\) of type float64: expected an array of uint8"),
+        ("first", np.array(["x"]), r"first \(1,\) of type <U1: expected an array of uint8"),
+        ("last1", np.zeros((7, 606, 3, 4, 3), np.uint8), r"last1 .*: expected \(7, 606, 3, 5, 3\)"),
+        ("draw1", np.zeros((), np.uint8), r"draw1 \(\) of type uint8: expected an array"),
+        ("histories", np.zeros((0, 8), np.int16), r"histories \(0, 8\): expected"),
+        ("histories", np.full((606, 8), 99), "histories from 99 to 99: expected 0 to 20"),
+        ("discard_of_subset", np.full((21, 4), 4), "discard_of_subset from 4 to 4: expected -1 to 3"),
+    ],
+)
+def test_a_solution_with_spoilt_parts_is_refused(part: str, value: Any, message: str, tmp_path: Path) -> None:
+    arrays, meta = read_archive(SOLUTION, "archie-env solution", 1)
+    parts: dict[str, Any] = arrays if isinstance(value, np.ndarray) or part in arrays else meta
+    if value is None:
+        del parts[part]
+    else:
+        parts[part] = value
+    write_archive(tmp_path / "it.npz", arrays, meta)
+    with pytest.raises(ArchieError, match=rf"it\.npz: {message}"):
+        load(f"solution:{tmp_path / 'it.npz'}", "mini")
 
 
 @pytest.mark.parametrize("name", PLAYERS)
@@ -165,8 +243,8 @@ def test_a_player_given_nothing_to_decide_decides_nothing() -> None:
         assert load(name).act(rows[:0], masks[:0], np.random.default_rng(6)).shape == (0,)
 
 
-@pytest.mark.parametrize("name", ["nobody", "", "ppo", "ppo:", "call:x"])
-def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
+@pytest.mark.parametrize("name", ["nobody", "", "ppo", "ppo:", "call:x", None, 3, b"call", ["call"], Path("call")])
+def test_an_unknown_name_lists_the_known_ones(name: Any) -> None:
     with pytest.raises(ArchieError, match=r"expected one of uniform, call, raise, .*rule_based, human, .*ppo:PATH"):
         load(name)
 
