@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import dataclasses
+import functools
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch as th
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
 from agents.hand_features import KEEPS, HandReader
-from agents.ppo import PPOPolicy, write_archive
+from agents.ppo import PPOPolicy, read_archive, write_archive
 from archie_env.actions import CALL, DISCARD, discards
 from archie_env.batch import Batch
 from archie_env.cards import parse_cards
@@ -246,6 +255,78 @@ def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: st
         PPOPolicy.load(path)
 
 
+def load_spoilt(path: Path, meta: dict[str, Any], weights: dict[str, Any]) -> PPOPolicy:
+    """What is loaded from the file of a good policy with these parts in place of its own; None takes one out."""
+    policy = Run(small()).policy()
+    policy.save(path)
+    arrays, told = read_archive(path, "archie-env ppo policy", 1)
+    for parts, others in ((told, meta), (arrays, weights)):
+        for name, value in others.items():
+            parts.pop(name, None) if value is None else parts.update({name: value})
+    write_archive(path, arrays, told)
+    return PPOPolicy.load(path)
+
+
+@pytest.mark.parametrize(
+    ("meta", "weights", "message"),
+    [
+        ({"rules": None}, {}, "rules is missing: expected a table of rule options"),
+        ({"rules": []}, {}, r"rules \[\]: expected a table of rule options"),
+        ({"rules": "archie"}, {}, "rules 'archie': expected a table of rule options"),
+        ({"rules": {"draws": 9}}, {}, "draws 9: expected a whole number 0 to 3"),
+        ({"rules": {"stakes": 3}}, {}, "stakes 3: expected"),
+        ({"slots": None}, {}, "slots is missing: expected true or false"),
+        ({"hand_features": "no"}, {}, "hand_features 'no': expected true or false"),
+        ({}, {"head.bias": np.array(["a"] * 39)}, "weights head.bias of type <U1: expected float32"),
+        ({}, {"head.bias": np.ones(39, complex)}, "weights head.bias of type complex128: expected float32"),
+        ({}, {"head.bias": np.full(39, np.nan)}, "weights head.bias: 39 are nan or infinite: expected finite numbers"),
+        ({}, {"head.bias": np.full(39, np.inf, np.float32)}, "weights head.bias: 39 are nan or infinite"),
+        ({}, {"head.bias": np.full(39, 1e300)}, "weights head.bias: 39 are nan or infinite"),
+        ({}, {"head.bias": np.zeros(())}, r"weights .* and \(1,\): expected"),
+        (
+            {},
+            {"head.bias": None},
+            "weights head.weight, .*: expected layer0.weight, layer0.bias, layer1.weight, layer1.bias, head.weight, head.bias",
+        ),
+        ({}, {"layer9.bias": np.zeros(3)}, "weights .*layer9.bias: expected layer0.weight"),
+        ({}, {"layer0.weight": np.zeros((9, 24))}, r"weights \(9, 24\) and \(24,\): expected \(457, units\)"),
+        ({}, {f"layer{i}.{part}": None for i in (0, 1) for part in ("weight", "bias")}, "weights .*: expected layer0.weight"),
+        ({}, {"meta": np.frombuffer(b"[" * 5000, np.uint8)}, "not a whole file of 'archie-env ppo policy'"),
+    ],
+)
+def test_a_file_with_spoilt_parts_is_refused(
+    meta: dict[str, Any], weights: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ArchieError, match=rf"policy\.npz: {message}"):
+        load_spoilt(tmp_path / "policy.npz", meta, weights)
+
+
+def test_weights_that_overflow_do_not_play(tmp_path: Path) -> None:
+    policy = load_spoilt(tmp_path / "policy.npz", {}, {"layer0.bias": np.full(24, 3e38, np.float32)})
+    batch = Batch(4, seed=1)
+    with pytest.raises(ArchieError, match="outputs overflow"):
+        policy.probabilities(batch.observations, batch.masks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 255), st.integers(0, 3))
+def test_no_damaged_byte_ends_in_another_error(place: int, byte: int, cut: int) -> None:
+    path, whole = written_policy()
+    damaged = bytearray(whole)
+    damaged[place % len(damaged)] = byte
+    path.write_bytes(damaged[: len(damaged) // cut] if cut else damaged)
+    with contextlib.suppress(ArchieError):
+        PPOPolicy.load(path)
+
+
+@functools.cache
+def written_policy() -> tuple[Path, bytes]:
+    path = Path(tempfile.mkdtemp()) / "policy.npz"
+    atexit.register(shutil.rmtree, path.parent)
+    Run(small(network={"widths": [2], "bfloat16": "off"})).policy().save(path)
+    return path, path.read_bytes()
+
+
 def test_a_policy_for_other_rules_is_refused(tmp_path: Path) -> None:
     Run(small()).policy().save(tmp_path / "policy.npz")
     with pytest.raises(ArchieError, match="trained for rules archie, expected pagat"):
@@ -321,8 +402,10 @@ def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatc
 
 def test_a_checkpoint_of_another_configuration_is_not_resumed(tmp_path: Path) -> None:
     train(small(budget={"decisions": 1}), tmp_path, quiet=True)
-    with pytest.raises(ConfigError, match="another configuration"):
-        train(small(seed=4), tmp_path, resume=True, quiet=True)
+    other = small(seed=4, opponents=SMALL["opponents"] | {"named": {"raise": 0.2}}, report={})
+    with pytest.raises(ConfigError, match="another configuration, there and here seed = 3 and 4; ") as found:
+        train(other, tmp_path, resume=True, quiet=True)
+    assert "opponents.named.call = 0.2 and not set; opponents.named.raise = not set and 0.2: only" in str(found.value)
     longer = train(small(budget={"decisions": 2 * 48 * 8}), tmp_path, resume=True, quiet=True)
     assert longer.meta["decisions"] == 2 * 48 * 8
     assert (tmp_path / POLICY).exists()
@@ -354,7 +437,15 @@ def test_a_configuration_survives_its_plain_form() -> None:
         ({"learning": 3}, "learning = 3: expected a table"),
         ({"learning": {"epochs": True}}, "learning.epochs = True: expected a whole number 1 to 100"),
         ({"learning": {"batch": 10**6}}, "learning.batch = 1000000: expected at most rollout.games x rollout.steps = 16384"),
+        ({"learning": {"batch": 16383}}, "learning.batch = 16383: .* = 16384 leaves a last minibatch of one sample"),
+        (
+            {"rollout": {"games": 2, "steps": 2}, "learning": {"batch": 3}},
+            "learning.batch = 3: .*a remainder of 0 or at least 2",
+        ),
         ({"seed": -1}, "seed = -1: expected a whole number"),
+        ({"seed": 2**32}, "seed = 4294967296: expected a whole number 0 to 4294967295"),
+        ({"seed": 16**5000 - 1}, "seed = a int too large to print: expected a whole number"),
+        ({"rules": {"draws": 16**5000 - 1}}, "rules = a dict too large to print"),
         ({"seed": 1.5}, "seed = 1.5: expected a whole number"),
         ({"rules": "holdem"}, "rules = 'holdem': .*expected one of archie"),
         ({"rules": {"drows": 3}}, "unknown rule 'drows'"),
@@ -371,12 +462,90 @@ def test_a_bad_configuration_is_refused_with_the_key_and_what_is_allowed(values:
         config_from(values, "bad.toml")
 
 
-@pytest.mark.parametrize("text", ["rate", "=3", "seed.x=1", "learning.rate=", "learning.rate=[1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rate", "=3", "seed.x=1", "learning.rate=", "learning.rate=[1", "seed=" + "[" * 3000, "seed=" + "9" * 5000,
+        "seed=0x" + "f" * 5000, "rules=" + "[" * 3000, "rules.draws=0x" + "f" * 5000, "seed" + ".x" * 3000 + "=1",
+        "rules" + ".draws" * 3000 + "=1", "opponents.named" + ".call" * 3000 + "=1", "seed=1\nrules='mini'",
+    ],
+)  # fmt: skip
 def test_a_bad_override_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("seed = 2\n")
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as found:
         load_config(path, [text])
+    assert len(str(found.value)) < 1000
+
+
+@pytest.mark.parametrize("text", ["seed = " + "[" * 3000, "seed = " + "9" * 5000, "seed = 0x" + "f" * 5000, "\xff", "a\0"])
+def test_a_bad_file_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(text, encoding="latin-1")
+    with pytest.raises(ConfigError, match=r"a\.toml"):
+        load_config(tmp_path / "a.toml")
+
+
+KEYS = [
+    f"{section}{key}"
+    for section, names in {
+        "": Config,
+        **{f"{f.name}.": type(getattr(Config(), f.name)) for f in dataclasses.fields(Config)},
+    }.items()
+    if dataclasses.is_dataclass(names)
+    for key in [f.name for f in dataclasses.fields(names)]
+]
+VALUES = st.one_of(
+    st.text(max_size=20),
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.sampled_from(
+        ["true", "'archie'", "'on'", "[]", "[64, 64]", "{}", "{draws = 1}", "{call = 0.5}", "1979-05-27", '"""', "0x1f"]
+    ),
+    st.integers(1, 3000).map(lambda n: "[" * n + "]" * n),
+)
+
+
+def accepted_or_refused(path: Path, overrides: Sequence[str] = ()) -> None:
+    """Accepted, with a configuration that survives its plain form, or refused with the one error; nothing else."""
+    try:
+        config = load_config(path, overrides)
+    except ConfigError:
+        return
+    assert config_from(config.to_dict(), "again") == config
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.text(), st.tuples(st.sampled_from(KEYS), VALUES).map("=".join)))
+def test_any_override_is_accepted_or_refused(text: str) -> None:
+    accepted_or_refused(ROOT / "configs/ppo/smoke.toml", [text])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.text(), st.lists(st.tuples(st.sampled_from(KEYS), VALUES).map(" = ".join)).map("\n".join)))
+def test_any_file_is_accepted_or_refused(text: str) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+        file.flush()
+        accepted_or_refused(Path(file.name))
+
+
+def test_every_seed_of_the_range_starts_a_run() -> None:
+    for seed in (0, 2**32 - 1):
+        Run(small(seed=seed)).update()
+
+
+def test_a_rollout_that_leaves_a_small_last_minibatch_is_learnt_from() -> None:
+    run = Run(small(learning={"batch": 48 * 8 - 2}))
+    run.update()
+    assert all(np.isfinite(array).all() for array in run.policy().weights.values())
+
+
+def test_weights_that_are_no_longer_finite_stop_the_run() -> None:
+    run = Run(small())
+    with th.no_grad():
+        run.model.policy.value_net.bias.fill_(float("nan"))
+    with pytest.raises(ArchieError, match="update 1: weights of the network are no longer finite"):
+        run.update()
 
 
 def test_flags_override_the_file(tmp_path: Path) -> None:
@@ -384,6 +553,55 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
     path.write_text("[learning]\nrate = 0.5\n")
     config = load_config(path, ["learning.rate=3e-4", "network.bfloat16=off", "opponents.named.call=0.1"])
     assert (config.learning.rate, config.network.bfloat16, dict(config.opponents.named)) == (3e-4, "off", {"call": 0.1})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda arrays, meta: meta.pop("config"),
+        lambda arrays, meta: meta.pop("generators"),
+        lambda arrays, meta: meta.update(generators=3),
+        lambda arrays, meta: meta.update(past=None),
+        lambda arrays, meta: meta["past"][0].pop("slots"),
+        lambda arrays, meta: arrays.pop("torch_generator"),
+        lambda arrays, meta: arrays.pop("network/value_net.bias"),
+        lambda arrays, meta: arrays.update({"network/value_net.bias": np.zeros(9, np.float32)}),
+        lambda arrays, meta: arrays.update({"network/value_net.bias": np.array(["x"])}),
+        lambda arrays, meta: arrays.update({"past0/head.bias": np.full(39, np.nan, np.float32)}),
+        lambda arrays, meta: arrays.update({"optimizer/x": np.zeros(1)}),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_refused_before_training(spoil: Any, tmp_path: Path) -> None:
+    run = Run(small())
+    run.update()
+    run.save(tmp_path / CHECKPOINT)
+    arrays, meta = checkpoint.load(tmp_path / CHECKPOINT)
+    spoil(arrays, meta)
+    checkpoint.save(tmp_path / CHECKPOINT, arrays, meta)
+    with pytest.raises(ArchieError, match=r"checkpoint\.npz"):
+        train(small(), tmp_path, resume=True, quiet=True)
+
+
+def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    smoke = ["--config", str(ROOT / "configs/ppo/smoke.toml"), "--set", "report.times=0"]
+    for arguments, words in (
+        (["--out", str(tmp_path / "file")], f"--out {tmp_path / 'file'}: File exists: expected a folder"),
+        (["--out", str(tmp_path / "file" / "below")], "expected a folder that can be made and written to"),
+        (["--out", str(tmp_path / ("x" * 300))], "File name too long"),
+        (["--out", f"{tmp_path}/a\0b"], "expected a folder"),
+        (["--out", str(tmp_path / "new"), "--set", "opponents.named.nobody=0.1"], "agent 'nobody': expected one of"),
+        (["--out", str(tmp_path / "new"), "--resume"], "no such file, expected one of 'archie-env ppo checkpoint'"),
+        (["--out", str(tmp_path / "new"), "--seed", str(2**32)], "seed = 4294967296: expected a whole number"),
+        (["--out", str(tmp_path / "new"), "--seed", "-1"], "seed = -1: expected a whole number"),
+        (["--out", str(tmp_path / "new"), "--set", "learning.batch=16383"], "leaves a last minibatch of one sample"),
+    ):
+        assert main([*smoke, *arguments]) == 2, arguments
+        told = capsys.readouterr().err
+        assert words in told
+        assert told.startswith("error: ")
+        assert told.count("\n") == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_command_line_reports_bad_input_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,15 @@ class Allowed:
 
     words: str
     holds: Callable[[Any], bool]
+
+
+def shown(value: Any, most: int = 120) -> str:
+    """A value for an error message: its ``repr``, cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python prints, tables in tables in tables
+        text = f"a {type(value).__name__} too large to print"
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _is_whole(value: Any) -> bool:
@@ -100,6 +109,7 @@ class Learning:
     last_rate: float = real(0.05, 0.0, 1.0)
     """The share of it that is left at the end."""
     batch: int = whole(1024, 2, 10**7)
+    """Samples in a minibatch; the last of a rollout may be smaller, but not one sample: advantages are normalised in each."""
     epochs: int = whole(1, 1, 100)
     clip: float = real(0.2, 0.01, 1.0)
     """Of the probability ratio."""
@@ -176,7 +186,8 @@ class Report:
 class Config:
     """A whole run."""
 
-    seed: int = whole(1, 0, 2**63 - 1)
+    seed: int = whole(1, 0, 2**32 - 1)
+    """Of everything that is random; NumPy's global generator, which SB3 seeds, takes 32 bits."""
     threads: int = whole(1, 1, 1024)
     """Of torch.  Only a run on one thread is resumed to exactly the same weights."""
     rules: str | dict[str, Any] = field(
@@ -204,21 +215,40 @@ class Config:
 def _section(kind: type[Any], values: Any, source: str, prefix: str) -> Any:
     """A dataclass from a table, every key and value checked."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{source}: {prefix.rstrip('.')} = {values!r}: expected a table")
+        raise ConfigError(f"{source}: {prefix.rstrip('.') or 'configuration'} = {shown(values)}: expected a table")
     known = {f.name: f for f in dataclasses.fields(kind)}
     filled = {}
     for key, value in values.items():
         if key not in known:
-            raise ConfigError(f"{source}: unknown key {prefix + key!r}: expected one of {', '.join(known)}")
+            raise ConfigError(f"{source}: unknown key {shown(prefix + str(key))}: expected one of {', '.join(known)}")
         factory = known[key].default_factory
         if isinstance(factory, type) and dataclasses.is_dataclass(factory):
             filled[key] = _section(factory, value, source, f"{prefix}{key}.")
             continue
         allowed: Allowed = known[key].metadata["allowed"]
         if not allowed.holds(value):
-            raise ConfigError(f"{source}: {prefix}{key} = {value!r}: expected {allowed.words}")
+            raise ConfigError(f"{source}: {prefix}{key} = {shown(value)}: expected {allowed.words}")
         filled[key] = tuple(value) if isinstance(value, list) else float(value) if known[key].type == "float" else value
     return kind(**filled)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def differences(first: Config, second: Config) -> list[str]:
+    """Every key whose value differs, with both: ``seed = 3 and 4``."""
+    one, other = (dict(_flat(config.to_dict())) for config in (first, second))
+
+    def value(table: dict[str, Any], key: str) -> str:
+        return shown(table[key]) if key in table else "not set"
+
+    differing = [key for key in {**one, **other} if key not in one or key not in other or one[key] != other[key]]
+    return [f"{key} = {value(one, key)} and {value(other, key)}" for key in differing]
 
 
 def config_from(values: Mapping[str, Any], source: str) -> Config:
@@ -226,15 +256,18 @@ def config_from(values: Mapping[str, Any], source: str) -> Config:
     config: Config = _section(Config, values, source, "")
     try:
         config.played()
-    except (RulesError, TypeError) as error:
-        raise ConfigError(f"{source}: rules = {config.rules!r}: {error}") from None
+    except (RulesError, TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: rules = {shown(config.rules)}: {str(error)[:500]}") from None
     opponents, rollout, network = config.opponents, config.rollout, config.network
     if opponents.itself + opponents.past + sum(opponents.named.values()) <= 0:
         raise ConfigError(f"{source}: opponents: every share is 0, expected at least one above it")
-    if config.learning.batch > rollout.games * rollout.steps:
+    samples, batch = rollout.games * rollout.steps, config.learning.batch
+    if batch > samples:
+        raise ConfigError(f"{source}: learning.batch = {batch}: expected at most rollout.games x rollout.steps = {samples}")
+    if samples % batch == 1:
         raise ConfigError(
-            f"{source}: learning.batch = {config.learning.batch}: expected at most rollout.games x rollout.steps = "
-            f"{rollout.games * rollout.steps}"
+            f"{source}: learning.batch = {batch}: rollout.games x rollout.steps = {samples} leaves a last minibatch of one "
+            "sample, whose advantage can't be normalised: expected a remainder of 0 or at least 2"
         )
     if not network.widths:
         raise ConfigError(f"{source}: network.widths = []: expected at least one layer")
@@ -245,11 +278,12 @@ def parse_override(text: str) -> tuple[list[str], Any]:
     """``section.key=value`` as a path and a value; the value is TOML, or text where it is none."""
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"--set {text!r}: expected key=value, such as learning.rate=3e-4")
+        raise ConfigError(f"--set {shown(text)}: expected key=value, such as learning.rate=3e-4")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value
+        document = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):  # no TOML, or a number or depth beyond what Python reads
+        document = {}
+    parsed = document["value"] if len(document) == 1 else value
     return path.strip().split("."), parsed
 
 
@@ -260,10 +294,12 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: naming the file, the key, the value and what is allowed.
     """
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        values: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}, expected a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise ConfigError(f"{path}: not TOML that can be read: tables or lists nested too deep") from None
+    except ValueError as error:  # no UTF-8, no TOML, or a number of more digits than Python reads
         raise ConfigError(f"{path}: not TOML: {error}") from None
     source = str(path)
     for text in overrides:
@@ -272,7 +308,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         for key in keys[:-1]:
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
-                raise ConfigError(f"--set {text!r}: {key!r} is not a table")
+                raise ConfigError(f"--set {shown(text)}: {shown(key)} is not a table")
         table[keys[-1]] = value
         source = f"{path} with --set"
     return config_from(values, source)

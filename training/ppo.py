@@ -7,19 +7,22 @@ in `training.network` (the discard head), `training.selfplay` (advantages for ea
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
+from agents.human import PlayerLeftError
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from training import checkpoint
-from training.config import Config, config_from, load_config
+from training.config import Config, config_from, differences, load_config
 from training.reference import Score, habits, match
 from training.run import Account, Run
 
@@ -66,6 +69,41 @@ def report(run: Run, logger: Logger, last: bool) -> str:
     )
 
 
+def resume_run(run: Run, path: Path) -> None:
+    """Go on from a checkpoint.
+
+    Raises:
+        ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
+    """
+    arrays, meta = checkpoint.load(path)
+    values: Any = meta.get("config")
+    trained = config_from(values, str(path))
+    compared = replace(trained, budget=run.config.budget, report=run.config.report)
+    if compared != run.config:
+        raise ConfigError(
+            f"{path}: another configuration, there and here {'; '.join(differences(compared, run.config))}: "
+            "only [budget] and [report] may differ to resume it"
+        )
+    try:
+        run.restore(arrays, meta)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        words = " ".join(str(error).split())[:200]
+        raise ArchieError(
+            f"{path}: not a whole checkpoint ({type(error).__name__}: {words}): expected one to resume"
+        ) from error
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder of a run and try that it can be written to; raises `ConfigError`."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--out {out}: {reason}: expected a folder that can be made and written to") from None
+
+
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> PPOPolicy:
     """Train until the budget is used; writes the checkpoint, TensorBoard points and the final policy into ``out``.
 
@@ -74,6 +112,10 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         out: a folder; what a run of the same place left there is overwritten, unless resumed.
         resume: go on from the checkpoint in ``out``.
         quiet: print nothing.
+
+    Raises:
+        ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used; while training,
+            for weights that are no longer finite.
     """
 
     def say(text: str) -> None:
@@ -83,12 +125,9 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
 
     run = Run(config)
     if resume:
-        arrays, meta = checkpoint.load(out / CHECKPOINT)
-        trained = config_from(meta["config"], str(out / CHECKPOINT))
-        if replace(trained, budget=config.budget, report=config.report) != config:
-            raise ConfigError(f"{out / CHECKPOINT}: another configuration; only [budget] and [report] may differ to resume it")
-        run.restore(arrays, meta)
+        resume_run(run, out / CHECKPOINT)
         say(f"resumed at {run.decisions:,} decisions")
+    make_folder(out)
     logger = configure(str(out), ["tensorboard"])
     run.model.set_logger(logger)
     done = round(1000 * run.progress)
@@ -119,18 +158,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder of the run; runs/ppo-CONFIG-SEED by default")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
     parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
-    parser.add_argument("--seed", type=int, help="in place of the file's")
+    parser.add_argument("--seed", type=int, help="in place of the file's; 0 to 2^32 - 1")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as learning.rate=3e-4")
     chosen = parser.parse_args(arguments)
     try:
         overrides = [*chosen.set, *([] if chosen.seed is None else [f"seed={chosen.seed}"])]
         config = load_config(chosen.config, overrides)
         out: Path = chosen.out or Path("runs") / f"ppo-{Path(chosen.config).stem}-{config.seed}"
-        if (out / CHECKPOINT).exists() and not (chosen.resume or chosen.fresh):
+        if os.path.exists(out / CHECKPOINT) and not (chosen.resume or chosen.fresh):
             raise ConfigError(f"{out / CHECKPOINT} exists: expected --resume, --fresh or another --out")
         train(config, out, chosen.resume)
-    except ArchieError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
+        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nstopped; --resume goes on from the last checkpoint", file=sys.stderr)

@@ -14,6 +14,7 @@ from sb3_contrib import MaskablePPO
 
 from agents.ppo import PPOPolicy
 from archie_env._core.seats import BOTH
+from archie_env.errors import ArchieError
 from archie_env.learner import LearnerTables
 from archie_env.policy import Policy
 from training import checkpoint
@@ -105,7 +106,7 @@ class Run:
         return PPOPolicy(self.model.policy.exported(), meta, self.rules)
 
     def update(self) -> None:
-        """Play one rollout and learn from it."""
+        """Play one rollout and learn from it; raises `ArchieError` where that spoils the weights."""
         started = time.perf_counter()
         learning, left = self.config.learning, 1 - self.progress
         self.model._current_progress_remaining = left
@@ -114,6 +115,11 @@ class Run:
         self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
         self.model.train()
         self.updates += 1
+        if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
+            raise ArchieError(
+                f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
+                "learning.rate, or raise rollout.chips or learning.batch"
+            )
         if self.updates % self.config.opponents.past_every == 0:
             self.past.add(self.policy())
         self.seconds += time.perf_counter() - started
