@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from evaluation.faults import Faults, Umpire
+from evaluation.sequential import PairSequence
 from evaluation.stats import Estimate, PairTotals
 
 CHUNK = 1024
@@ -42,6 +44,9 @@ class MatchResult:
     seconds: float = field(compare=False)
     faults: tuple[Faults, Faults] = (Faults(), Faults())
     """Of a and of b."""
+    sequence: PairSequence | None = field(default=None, compare=False)
+    """For intervals that are valid at a stop that depends on the results; depends a little on how deals are cut into chunks.
+    None in files from before there was one."""
 
     @property
     def hands(self) -> int:
@@ -64,6 +69,17 @@ class MatchResult:
         return self.chips * self.mbb_per_chip
 
     @property
+    def anytime_interval(self) -> tuple[float, float]:
+        """In mbb per hand; holds the truth at all times at once with 95 %, so that results may decide when to stop.
+
+        Wider than ``mbb.interval``, which is for a number of deals fixed in advance.
+        """
+        if self.sequence is None:
+            raise ArchieError("this result was kept without what an anytime-valid interval needs: play it again")
+        low, high = self.sequence.interval()
+        return low * self.mbb_per_chip, high * self.mbb_per_chip
+
+    @property
     def folded(self) -> tuple[float, float]:
         """Shares of all hands that a and b folded."""
         a, b = (sum(by_position) / self.hands for by_position in self.folds)
@@ -75,8 +91,7 @@ class MatchResult:
         return 1 - (sum(map(sum, self.folds)) + self.faults[0].total + self.faults[1].total) / self.hands
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` needs the totals, the figures are for the reader."""
-        low, high = self.mbb.interval
+        """Plain values; `from_dict` needs the totals, the figures are for the reader and missing before the second deal."""
         return {
             "a": self.a,
             "b": self.b,
@@ -86,15 +101,20 @@ class MatchResult:
             "folds": [list(by_position) for by_position in self.folds],
             "seconds": self.seconds,
             "faults": [faults.to_dict() for faults in self.faults],
-            "figures": {
-                "hands": self.hands,
-                "chips_per_hand": self.chips.mean,
-                "mbb_per_hand": self.mbb.mean,
-                "mbb_standard_error": self.mbb.standard_error,
-                "mbb_interval_95": [low, high],
-                "shown_down": self.shown_down,
-                "variance_reduction": self.totals.variance_reduction,
-            },
+            "sequence": asdict(self.sequence) if self.sequence else None,
+            "figures": self._figures() if self.totals.deals > 1 else None,
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "hands": self.hands,
+            "chips_per_hand": self.chips.mean,
+            "mbb_per_hand": self.mbb.mean,
+            "mbb_standard_error": self.mbb.standard_error,
+            "mbb_interval_95": list(self.mbb.interval),
+            "mbb_anytime_interval_95": list(self.anytime_interval) if self.sequence else None,
+            "shown_down": self.shown_down,
+            "variance_reduction": self.totals.variance_reduction,
         }
 
     @classmethod
@@ -111,6 +131,7 @@ class MatchResult:
             ((ad, ab), (bd, bb)),
             values["seconds"],
             (of_a, of_b),
+            PairSequence.from_dict(values["sequence"]) if values.get("sequence") else None,
         )
 
 
@@ -148,6 +169,9 @@ def play_match(
     strict: bool = True,
     time_limit: float | None = None,
     probabilities: bool = False,
+    until: float | None = None,
+    earlier: MatchResult | None = None,
+    written: Callable[[MatchResult], None] | None = None,
 ) -> MatchResult:
     """Play ``deals`` deals twice each.
 
@@ -163,6 +187,10 @@ def play_match(
             match goes on (see `evaluation.faults`).
         time_limit: seconds a player may take for one call, or None (see `evaluation.faults.TimedCalls` for its limits).
         probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
+        until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
+            ``deals`` is then the most that are played.
+        earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
+        written: called with the result so far after each chunk.
 
     Raises:
         IllegalActionError: if strict, naming the player and the position; the match ends.
@@ -175,23 +203,65 @@ def play_match(
         raise ArchieError(f"chunk {chunk}: expected at least 1 deal")
     if seed < 0:
         raise ArchieError(f"seed {seed}: expected 0 or more")
-    start = time.perf_counter()
-    umpires = [Umpire(player, rules, strict, time_limit, probabilities) for player in (a, b)]
-    totals, folds = PairTotals(0, 0, 0, 0, 0, 0), np.zeros((2, 2), np.int64)
+    if until is not None and not until > 0:
+        raise ArchieError(f"until {until}: expected a width of more than 0 mbb per hand")
+    nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
+    if earlier is None:
+        earlier = replace(nothing, sequence=PairSequence(rules.reserve))
+    _check_earlier(earlier, nothing, deals, chunk)
+    result, start = earlier, time.perf_counter()
+    umpires = [
+        Umpire(player, rules, strict, time_limit, probabilities, faults)
+        for player, faults in zip((a, b), earlier.faults, strict=True)
+    ]
     try:
-        for first in range(0, deals, chunk):
+        while (first := result.totals.deals) < deals and not _narrower(result, until):
             n = min(chunk, deals - first)
-            more, more_folds = _play_chunk(umpires, first, n, rules, seed)
-            totals, folds = totals + more, folds + more_folds
+            more, folds = _play_chunk(umpires, first, n, rules, seed)
+            (ad, ab), (bd, bb) = (folds + result.folds).tolist()
+            result = MatchResult(
+                a.name,
+                b.name,
+                rules,
+                seed,
+                result.totals + more,
+                ((ad, ab), (bd, bb)),
+                earlier.seconds + time.perf_counter() - start,
+                (umpires[0].faults, umpires[1].faults),
+                result.sequence and result.sequence.after(more),
+            )
+            if written:
+                written(result)
             if progress:
                 progress(n)
     finally:
         for umpire in umpires:
             umpire.close()
-    (ad, ab), (bd, bb) = folds.tolist()
-    seconds = time.perf_counter() - start
-    faults = umpires[0].faults, umpires[1].faults
-    return MatchResult(a.name, b.name, rules, seed, totals, ((ad, ab), (bd, bb)), seconds, faults)
+    return result
+
+
+def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int) -> None:
+    """Refuse a first part that is not of this match."""
+    for name in ("a", "b", "rules", "seed"):
+        had, wanted = getattr(earlier, name), getattr(expected, name)
+        if had != wanted:
+            raise ArchieError(f"the earlier part of the match has {name} {had!r}: expected {wanted!r}")
+    done = earlier.totals.deals
+    if done > deals or (done < deals and done % chunk):
+        raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}, and at most {deals}")
+    if earlier.sequence is None:
+        raise ArchieError("the earlier part was kept without its sequence: play the match from the start")
+
+
+def _narrower(result: MatchResult, width: float | None) -> bool:
+    """Whether the anytime-valid interval is narrower than so many mbb."""
+    if width is None or result.totals.deals < 2:
+        return False
+    low, high = result.mbb.interval
+    if high - low >= width:  # the quicker question: the anytime-valid interval is wider
+        return False
+    low, high = result.anytime_interval
+    return high - low < width
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +302,39 @@ def crosstable(
     strict: bool = True,
     time_limit: float | None = None,
     probabilities: bool = False,
+    earlier: Sequence[MatchResult] = (),
+    written: Callable[[Crosstable], None] | None = None,
 ) -> Crosstable:
-    """Play a match between every two players; the arguments are those of `play_match`."""
+    """Play a match between every two players; the arguments are those of `play_match`.
+
+    ``earlier`` are the results of a table that ``written`` got: as many as had been begun.
+    """
     if len(policies) < 2:
         raise ArchieError(f"{len(policies)} players: expected at least 2")
-    results = tuple(
-        play_match(a, b, deals, seed, rules, chunk, progress, strict=strict, time_limit=time_limit, probabilities=probabilities)
-        for i, a in enumerate(policies)
-        for b in policies[i + 1 :]
-    )
-    return Crosstable(tuple(p.name for p in policies), results)
+    pairs = [(a, b) for i, a in enumerate(policies) for b in policies[i + 1 :]]
+    if len(earlier) > len(pairs):
+        raise ArchieError(f"{len(earlier)} earlier results: expected at most {len(pairs)}")
+    names, results = tuple(p.name for p in policies), list(earlier)
+
+    def keep(place: int, result: MatchResult) -> None:
+        results[place : place + 1] = [result]
+        if written:
+            written(Crosstable(names, tuple(results)))
+
+    for place, (a, b) in enumerate(pairs):
+        result = play_match(
+            a,
+            b,
+            deals,
+            seed,
+            rules,
+            chunk,
+            progress,
+            strict=strict,
+            time_limit=time_limit,
+            probabilities=probabilities,
+            earlier=earlier[place] if place < len(earlier) else None,
+            written=partial(keep, place),
+        )
+        keep(place, result)
+    return Crosstable(names, tuple(results))

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +20,7 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
-from evaluation.duplicate import format_crosstable, format_match, main
+from evaluation.duplicate import check_manifest, format_crosstable, format_match, main, weights_hash
 from evaluation.match import Crosstable, MatchResult, crosstable, play_match
 from evaluation.stats import NORMAL_95, Estimate, PairTotals
 
@@ -223,3 +229,129 @@ def test_the_command_line_prints_tables(arguments: list[str], capsys: pytest.Cap
 def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nobody", "call"]) == 2
     assert "agent 'nobody': expected one of uniform, call, raise" in capsys.readouterr().err
+
+
+def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:
+    """Of 200 matches 95 % +- four standard deviations of the binomial: 177.7 or more, and not all."""
+    uniform = load("uniform")
+    matches = [play_match(uniform, uniform, 400, seed=seed) for seed in range(1000, 1200)]
+    covered = sum(low <= 0 <= high for low, high in (match.mbb.interval for match in matches))
+    reach = 4 * np.sqrt(200 * 0.95 * 0.05)
+    assert 190 - reach <= covered <= min(199, 190 + reach)
+    assert all(low <= 0 <= high for low, high in (match.anytime_interval for match in matches))
+
+
+COMMAND = [sys.executable, "-m", "evaluation.duplicate"]
+
+
+def without_times(file: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(file.read_text())
+    del values["manifest"]["written"]
+    for result in values.get("results", [values]):
+        del result["seconds"]
+    return values
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < 120
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("players", [["uniform", "rule_based"], ["uniform", "call", "rule_based"]])
+def test_a_killed_match_resumes_and_ends_with_the_totals_of_an_undisturbed_one(players: list[str], tmp_path: Path) -> None:
+    def arguments(name: str) -> list[str]:
+        settings = ["--deals", "6000", "--seed", "21", "--chunk", "40", "--write-every", "0", "--json", str(tmp_path / name)]
+        return [*players, *settings]
+
+    def begun() -> bool:
+        """The match, or the second one of a table."""
+        return file.exists() and len(json.loads(file.read_text()).get("results", "ab")) == 2
+
+    file = tmp_path / "killed.json"
+    match = subprocess.Popen([*COMMAND, *arguments("killed.json")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for(begun)
+    finally:
+        match.send_signal(signal.SIGKILL)
+        match.communicate()
+    cut = json.loads(file.read_text())
+    assert match.returncode == -signal.SIGKILL
+    assert cut["finished"] is False
+    assert main(arguments("killed.json")) == 2  # not without --resume, which would lose what there is
+    assert json.loads(file.read_text()) == cut
+    assert main([*arguments("killed.json"), "--resume"]) == 0
+    assert main(arguments("whole.json")) == 0
+    assert without_times(file) == without_times(tmp_path / "whole.json")
+    assert json.loads(file.read_text())["finished"] is True
+    assert main([*arguments("killed.json"), "--resume"]) == 0  # nothing is left to play
+    assert without_times(file) == without_times(tmp_path / "whole.json")
+
+
+def test_a_match_cut_at_any_chunk_goes_on_to_the_same_end() -> None:
+    parts: list[MatchResult] = []
+    whole = play_match(load("uniform"), load("rule_based"), 250, seed=22, chunk=40, written=parts.append)
+    assert [part.totals.deals for part in parts] == [40, 80, 120, 160, 200, 240, 250]
+    for part in parts:
+        earlier = MatchResult.from_dict(json.loads(json.dumps(part.to_dict())))
+        again = play_match(load("uniform"), load("rule_based"), 250, seed=22, chunk=40, earlier=earlier)
+        assert again == whole
+        assert again.sequence == whole.sequence
+    with pytest.raises(ArchieError, match="whole chunks of 100"):
+        play_match(load("uniform"), load("rule_based"), 250, seed=22, chunk=100, earlier=parts[0])
+    with pytest.raises(ArchieError, match="has seed 22: expected 23"):
+        play_match(load("uniform"), load("rule_based"), 250, seed=23, chunk=40, earlier=parts[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (["--seed", "24"], "seed 23 is now 24"),
+        (["--deals", "61"], "deals 60 is now 61"),
+        (["--chunk", "8"], "chunk 1024 is now 8"),
+        (["--rules", "mini"], "rules 'archie' is now 'mini'"),
+        (["--crosstable"], "table False is now True"),
+        (["--probabilities"], "probabilities False is now True"),
+    ],
+)
+def test_a_file_made_otherwise_is_refused_with_the_difference(
+    change: list[str], difference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "match.json"
+    arguments = ["uniform", "call", "--deals", "60", "--seed", "23", "--json", str(file)]
+    assert main(arguments) == 0
+    kept = file.read_bytes()
+    assert main([*arguments, *change, "--resume"]) == 2
+    assert difference in capsys.readouterr().err
+    assert file.read_bytes() == kept
+    with pytest.raises(ArchieError, match=r"made otherwise: versions \{'numpy': '1'\} is now \{'numpy': '2'\}"):
+        check_manifest({"versions": {"numpy": "1"}}, {"versions": {"numpy": "2"}, "written": "now"})
+
+
+def test_other_weights_under_the_same_name_are_noticed(tmp_path: Path) -> None:
+    class Loaded(Fixed):
+        path: Path | None = None
+        weights: dict[str, NDArray[np.float32]] | None = None
+
+    player, file = Loaded("loaded"), tmp_path / "weights.npz"
+    assert weights_hash("loaded", player) is None
+    file.write_bytes(b"abc")
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert weights_hash(f"ppo:{file}", player) == expected
+    player.path = file
+    assert weights_hash("loaded", player) == expected
+    player.path, player.weights = None, {"layer": np.zeros(3, np.float32)}
+    zeros = weights_hash("loaded", player)
+    player.weights["layer"][1] = 1
+    assert zeros != weights_hash("loaded", player) is not None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"manifest": 1}', '{"manifest": {}, "results": 3}'])
+def test_what_is_no_file_of_results_is_not_resumed(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "match.json"
+    file.write_text(content)
+    assert main(["call", "call", "--deals", "5", "--json", str(file), "--resume"]) == 2
+    assert "match.json" in capsys.readouterr().err
+    assert main(["call", "call", "--resume"]) == 2
+    assert "expected --json FILE" in capsys.readouterr().err
