@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Final
 
 from archie_env._core.tables import FULL_HOUSE, PAIR, QUADS, TRIPS, TWO_PAIR, high_classes
@@ -14,6 +15,13 @@ WIDTH: Final = 96
 _LABEL: Final = 12
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 _SUITS_NEEDED: Final = {PAIR: 2, TWO_PAIR: 2, TRIPS: 3, FULL_HOUSE: 3, QUADS: 4}
+
+
+def _chips(sizes: Sequence[int]) -> str:
+    """``1 chip``, ``2 chips``, or ``2, 2, 4, 4 chips by round``."""
+    if len(set(sizes)) > 1:
+        return f"{', '.join(map(str, sizes))} chips by round"
+    return f"{sizes[0]} chip{'' if sizes[0] == 1 else 's'}"
 
 
 def _count(n: int, noun: str) -> str:
@@ -42,30 +50,44 @@ def _table(rules: Rules) -> str:
         f"Two players, {rules.deck_size} cards (ranks {rules.ranks}, suits {rules.suits}), "
         f"hands of {_count(rules.hand_size, 'card')}, all face down; nothing is ever reshuffled. "
         f"The dealer posts the small blind {small}, the other player the big blind {big}; both count as paid. "
-        f"Positions swap for the next hand. A player can pay at most {rules.reserve} chips in a hand "
-        "and needs that many to be dealt in, so nobody is ever all-in."
+        f"Positions swap for the next hand. A player can pay at most {_chips([rules.reserve])} in a hand "
+        "and needs that much to be dealt in, so nobody is ever all-in."
     )
 
 
 def _betting(rules: Rules) -> str:
-    bets = rules.stakes.bets
-    sizes = f"{bets[0]} chips" if len(set(bets)) == 1 else f"{', '.join(map(str, bets))} chips by round"
-    raises = rules.raise_cap - 1
-    cap = f"at most one bet and {_count(raises, 'raise')} a round" if raises else "at most one bet and no raise a round"
-    option = ", and keeps the option to raise when merely called" if raises else ""
+    bets, raises = rules.stakes.bets, rules.raise_cap - 1
+    if raises:
+        wagers = f"bets and raises are {_chips(bets)}, at most one bet and {_count(raises, 'raise')} a round"
+        blind = "is the bet, and keeps the option to raise when merely called"
+        free, facing = "check or bet", "fold, call or raise"
+    elif rules.draws:
+        wagers = f"bets are {_chips(bets[1:])}, at most one bet and no raise a round"
+        wagers = wagers.replace("by round", "by round from the second")
+        blind = "is the bet, so nobody can bet or raise"
+        free, facing = "check or, after the first round, bet", "fold or call"
+    else:
+        wagers = "at most one bet and no raise"
+        blind = "is the bet, so nobody can bet or raise"
+        free, facing = "check", "fold or call"
     later = " in the first round, the big blind in every later one" if rules.draws else ""
     return (
-        f"{_count(rules.rounds, 'round').capitalize()}; bets and raises are {sizes}, {cap}. "
-        f"In the first round the big blind is the bet{option}. The dealer acts first{later}. "
-        "With nothing to call: check or bet; facing a wager: fold, call or raise. "
+        f"{_count(rules.rounds, 'round').capitalize()}; {wagers}. "
+        f"In the first round the big blind {blind}. The dealer acts first{later}. "
+        f"With nothing to call: {free}; facing a wager: {facing}. "
         "A fold ends the hand, and the other player takes the pot without showing cards."
     )
 
 
 def _draws(rules: Rules) -> str:
-    if not rules.draws or not rules.max_discard:
+    if not rules.draws:
         return "None: the cards dealt are played to the end."
     when = "after each betting round but the last" if rules.draws > 1 else "between the two betting rounds"
+    if not rules.max_discard:
+        return (
+            f"{_count(rules.draws, 'draw').capitalize()}, {when}, in which no card may be replaced: both players stand pat, "
+            "and the cards dealt are played to the end."
+        )
     order = (
         "Both commit their discards before either sees the other's number; numbers become public with the replacements."
         if rules.draw_order == "simultaneous"

@@ -23,7 +23,7 @@ _LEAVE: Final = ("quit", "q", "exit")
 
 
 class LeftTable(Exception):  # noqa: N818  (it is no error)
-    """The person typed ``quit``, or the input ended."""
+    """A person typed ``quit``, or the input ended: the one who plays here, or an opponent that asks one, `agents.human`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

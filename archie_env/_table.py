@@ -105,12 +105,14 @@ class Table(ReadsRulebook):
         return fixed
 
     def _read_options(self, options: Mapping[str, Any]) -> tuple[int, NDArray[np.int8], int]:
+        if not isinstance(options, Mapping):
+            raise ArchieError(f"options {options!r}: expected a mapping with {' or '.join(self.options_known)}")
         for name in options:
             if name not in self.options_known:  # PettingZoo's own tests pass unknown keys, so this can't be an error
                 known = " or ".join(self.options_known)
                 warnings.warn(f"options: unknown key {name!r} is ignored, expected {known}", stacklevel=4)
         dealer = options.get("dealer")
-        if dealer is not None and dealer not in SEATS:
+        if dealer is not None and (not isinstance(dealer, str) or dealer not in SEATS):
             raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
         return -1 if dealer is None else SEATS.index(dealer), *deck_order(self.rules, options.get("deck"))
 
@@ -122,8 +124,7 @@ class Table(ReadsRulebook):
     @property
     def game(self) -> Game:
         """A readable copy of the hand, with its history; playing on it does not touch the environment."""
-        if self._hand_number < 0:
-            raise OrderError("game: call reset() first")
+        self._check_begun("game")
         settled = self._games.copy()
         table.settle_table(settled, self._books)
         deck = settled["deck"][0, : self.rules.deck_size].tolist()
@@ -132,11 +133,15 @@ class Table(ReadsRulebook):
             game.apply(action)
         return game
 
-    def _draw(self, seat: int | None, stacks: Mapping[str, int] | None = None) -> str | NDArray[np.uint8] | None:
+    def _check_begun(self, call: str) -> None:
+        if self._hand_number < 0:
+            raise OrderError(f"{call}: call reset() first")
+
+    def _draw(self, game: Game, seat: int | None, stacks: Mapping[str, int] | None = None) -> str | NDArray[np.uint8] | None:
         """The table in the render mode, seen by a seat or, for None, from above."""
         if self.render_mode is None:
             raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
-        view = self.game.view(seat)
+        view = game.view(seat)
         if self.render_mode == "rgb_array":
             return rgb_array(view, self.rules, stacks)
         text = ansi(view, self.rules, stacks)

@@ -59,7 +59,7 @@ def format_action(action: int, hand: Sequence[int] = (), owes: bool = False) -> 
 
 def parse_action(text: str, hand: Sequence[int] = ()) -> int:
     """The action that a text of `format_action` names."""
-    words = text.split()
+    words = text.split() if isinstance(text, str) else []
     for action, names in _BETTING.items():
         if len(words) == 1 and words[0] in names:
             return action

@@ -14,7 +14,7 @@ from archie_env._core import table
 from archie_env._table import ObservationType, RenderMode, Table, bound, new_arrays, one_of, row_space
 from archie_env.batch import whole_number
 from archie_env.errors import ArchieError, OrderError
-from archie_env.game import SEATS, action_number
+from archie_env.game import SEATS, Game, action_number
 from archie_env.observation import width
 from archie_env.rules import Replacements, Rules
 
@@ -104,6 +104,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
+        self._finished: Game | None = None
         self._deal(*fixed)
 
     def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
@@ -132,14 +133,15 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             raise ArchieError(f"agent {agent!r}: expected one of {', '.join(SEATS)}")
         row = self._rows[seat]
         if row is None:
-            if self._hand_number < 0:
-                raise OrderError("observe: call reset() first")
+            self._check_begun("observe")
             row = self._rows[seat] = next(self._new_rows)
             self._look_kernel(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
         return {"observation": row, "action_mask": self._masks[seat]}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward since its last turn, terminated, truncated and info of the agent to act."""
+        if not self.agents:
+            raise OrderError("last: no episode is running, call reset() first")
         agent = self.agent_selection
         info, row = self.infos[agent], self._rows[0 if agent == _FIRST else 1]
         if not observe:
@@ -152,6 +154,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: the legal actions of the agent to act, where sb3-contrib looks for them."""
+        self._check_begun("action_masks")
         mask: NDArray[np.int8] = self._masks[SEATS.index(self.agent_selection)]
         return mask
 
@@ -161,6 +164,8 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             raise OrderError(f"step({action!r}): no episode is running, call reset() first")
         agent = self.agent_selection
         if self.terminations[agent]:
+            if action is not None:
+                raise OrderError(f"step({action!r}): the episode of {agent} has ended, the only valid action is None")
             self._was_dead_step(action)
             return
         number = action_number(action)
@@ -191,14 +196,25 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             self.terminations = {_FIRST: True, _SECOND: True}
             self._hand_out(0, None, masks)
         else:
+            if self.render_mode == "human":
+                self.render()  # the end of this hand, before the next one covers it
+            self._finished = self.game
             self._deal(*self._next_hand(None, None))
 
     # ---- looking
 
+    @property
+    def finished_game(self) -> Game | None:
+        """In a session, the hand before the present one, as it ended; None in the first."""
+        return self._finished
+
     def render(self) -> str | NDArray[np.uint8] | None:
         """The table seen from ``viewpoint``: text (``ansi``), printed (``human``) or a picture ``(height, width, 3)`` uint8."""
-        seat = None if self.viewpoint is None else SEATS.index(self.viewpoint) if self.viewpoint in SEATS else -1
-        return self._draw(self.game.to_act if seat == -1 else seat, self.stacks)
+        self._check_begun("render")
+        if self.viewpoint != "to_act":
+            return self._draw(self.game, None if self.viewpoint is None else SEATS.index(self.viewpoint), self.stacks)
+        game = self.game
+        return self._draw(game, game.history[-1].seat if game.to_act is None else game.to_act, self.stacks)
 
     def close(self) -> None:
         """Nothing to release."""

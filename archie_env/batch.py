@@ -29,6 +29,14 @@ def whole_number(name: str, value: object, least: int) -> int:
     return int(value)
 
 
+def game_number(name: str, value: object) -> int:
+    """The number of a game or hand, which the engine takes as 62 bits."""
+    number = whole_number(name, value, 0)
+    if number >= 2**62:
+        raise ArchieError(f"{name} {value!r}: expected a whole number below 2 ** 62")
+    return number
+
+
 def seed_word(seed: int | None) -> np.uint64:
     """64 bits from any non-negative seed, or fresh ones from the system for None."""
     entropy = None if seed is None else whole_number("seed", seed, 0)
@@ -46,10 +54,23 @@ def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
     return 1 / top[-1], 1 / top[-2]
 
 
-def _whole(actions: ArrayLike, n: int) -> NDArray[np.int64]:
-    array = np.asarray(actions)
+def whole_actions(actions: ArrayLike, n: int, who: str = "") -> NDArray[np.int64]:
+    """``(n,)`` integers; raises `IllegalActionError` for any other shape or type."""
+    try:
+        array = np.asarray(actions)
+    except ValueError:
+        array = np.empty(0, object)  # rows of different lengths
     if array.shape != (n,) or not np.issubdtype(array.dtype, np.integer):
-        raise IllegalActionError(f"actions of shape {array.shape} and dtype {array.dtype}: expected ({n},) integers")
+        found = f"actions of shape {array.shape} and dtype {array.dtype}"
+        raise IllegalActionError(f"{who}{': ' if who else ''}{found}: expected ({n},) integers")
+    return array.astype(np.int64, copy=False)
+
+
+def _seats_or_games(name: str, values: ArrayLike, least: int, most: int) -> NDArray[np.int64]:
+    """``(n,)`` integers in a range."""
+    array = np.asarray(values)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or ((array < least) | (array > most)).any():
+        raise ArchieError(f"{name} {values!r}: expected a one-dimensional array of whole numbers {least} to {most}")
     return array.astype(np.int64, copy=False)
 
 
@@ -86,7 +107,7 @@ class Batch(ReadsRulebook):
     ) -> None:
         whole_number("n (games)", n, 1)
         whole_number("threads", threads, 1)
-        whole_number("first", first, 0)
+        game_number("first", first)
         if dtype not in ("int8", "float32"):
             raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)
@@ -179,11 +200,13 @@ class Batch(ReadsRulebook):
         Raises:
             IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
         """
-        checked = _whole(actions, len(self.games))
+        checked = whole_actions(actions, len(self.games))
         bad = loops.first_illegal(self._books, self._menus, checked)
         if bad >= 0:
             legal = describe_legal(self.masks[bad])
-            raise IllegalActionError(f"game {bad}: action {checked[bad]} is not legal; legal: {legal}. Nothing was played")
+            raise IllegalActionError(
+                f"game {bad}: action {np.asarray(actions)[bad]} is not legal; legal: {legal}. Nothing was played"
+            )
 
         def play(part: slice) -> None:
             loops.step_games(
@@ -213,9 +236,11 @@ class Hands(ReadsRulebook):
         replacements: Replacements = "per_seat",
     ) -> None:
         self._read_rulebook(rules, replacements)
-        index = np.asarray(indices, np.int64)
+        index, deals = _seats_or_games("indices", indices, 0, 2**62), _seats_or_games("dealers", dealers, 0, 1)
+        if len(index) != len(deals):
+            raise ArchieError(f"{len(index)} indices and {len(deals)} dealers: expected one of each for every hand")
         self.games: NDArray[Any] = np.zeros(len(index), GAME)
-        loops.deal_hands(self.games, self._books, seed_word(seed), index, np.asarray(dealers, np.int8))
+        loops.deal_hands(self.games, self._books, seed_word(seed), index, deals)
         self._index = np.zeros(len(index), np.int64)
         self._observations = np.zeros((len(index), width(self.rules)), np.int8)
         self._masks = np.zeros((len(index), self.rules.actions), np.int8)
@@ -224,7 +249,7 @@ class Hands(ReadsRulebook):
         return len(self.games)
 
     def waiting(self, seat: int) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]]:
-        """The hands in which ``seat`` is to act: their places, observations ``(k, d)`` and masks ``(k, a)``.
+        """The hands in which ``seat`` (0 or 1) is to act: their places, observations ``(k, d)`` and masks ``(k, a)``.
 
         The arrays are views that the next call overwrites.
         """
@@ -232,8 +257,10 @@ class Hands(ReadsRulebook):
         return self._index[:k], self._observations[:k], self._masks[:k]
 
     def play(self, places: NDArray[np.int64], actions: ArrayLike) -> None:
-        """Play ``actions[k]`` in hand ``places[k]``; raises `IllegalActionError` before anything is played."""
-        checked = _whole(actions, len(places))
+        """Play ``actions[k]`` in hand ``places[k]``, places ascending; raises `ArchieError` before anything is played."""
+        checked = whole_actions(actions, len(places))
+        if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer) or not loops.ascending(places, len(self)):
+            raise ArchieError(f"places: expected ascending whole numbers 0 to {len(self) - 1}, each at most once")
         bad = loops.first_illegal_at(self.games, self._books, places, checked)
         if bad >= 0:
             raise IllegalActionError(f"hand {places[bad]}: action {checked[bad]} is not legal. Nothing was played")

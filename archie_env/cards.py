@@ -25,14 +25,14 @@ _NAMES = tuple(_CARDS)
 
 def format_card(card: int) -> str:
     """The text of one card; the inverse of `parse_card`."""
-    if not 0 <= card < 52:
+    if isinstance(card, str) or not 0 <= card < 52:
         raise CardError(f"card {card}: a card is an int 0..51")
     return _NAMES[card]
 
 
 def parse_card(text: str) -> int:
     """The card that a text such as ``As`` names."""
-    if text not in _CARDS:
+    if not isinstance(text, str) or text not in _CARDS:
         raise CardError(f"card {text!r}: expected a rank of {RANKS} and a suit of {SUITS}, such as 'As'")
     return _CARDS[text]
 

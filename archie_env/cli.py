@@ -16,7 +16,8 @@ from typing import Final, TextIO, get_args
 from archie_env import __version__
 from archie_env._explain import explain, preset_table
 from archie_env._play import LeftTable, Place, Sitting, colored, play
-from archie_env.errors import ArchieError
+from archie_env._wording import short
+from archie_env.errors import ArchieError, RulesError
 from archie_env.game import Game
 from archie_env.policy import Policy, UniformPolicy
 from archie_env.render import ansi
@@ -52,10 +53,11 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _whole(least: int) -> Callable[[str], int]:
+def _whole(least: int, most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        if not (text.isascii() and text.isdigit()) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at least {least}")
+        digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not digits or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{short(text, 40)!r}: expected a whole number {least} to {most}")
         return int(text)
 
     return number
@@ -80,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     sit.add_argument("--opponent", default=None, metavar="NAME", help="a policy of `agents`, such as rule_based or ppo:PATH")
     sit.add_argument("--seat", default="alternate", choices=get_args(Place), help="where you sit (default: alternate)")
     sit.add_argument("--rules", default="archie", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
-    sit.add_argument("--hands", type=_whole(1), metavar="N", help="hands to play (default: until you quit)")
-    sit.add_argument("--seed", type=_whole(0), metavar="S", help="deals the same cards again")
+    sit.add_argument("--hands", type=_whole(1, 10**9), metavar="N", help="hands to play (default: until you quit)")
+    sit.add_argument("--seed", type=_whole(0, 2**63 - 1), metavar="S", help="deals the same cards again")
     sit.add_argument("--open", action="store_true", help="show the opponent's cards")
     sit.add_argument("--save", type=Path, metavar="FILE", help="add the histories of the hands played to this file")
     sit.set_defaults(run=_play)
@@ -97,8 +99,10 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure decisions per second on one core")
     bench.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="time of each measurement (default: 1)")
-    bench.add_argument("--games", type=_whole(1), default=1024, metavar="N", help="games in a batch (default: 1024)")
-    bench.add_argument("--repeats", type=_whole(1), default=5, metavar="N", help="measurements of each kind (default: 5)")
+    bench.add_argument("--games", type=_whole(1, 10**6), default=1024, metavar="N", help="games in a batch (default: 1024)")
+    bench.add_argument(
+        "--repeats", type=_whole(1, 10**4), default=5, metavar="N", help="measurements of each kind (default: 5)"
+    )
     bench.set_defaults(run=_bench)
     return parser
 
@@ -134,8 +138,14 @@ def _colors(screen: TextIO) -> bool:
     return screen.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def _preset(name: str) -> Rules:
+    if name not in PRESETS:
+        raise RulesError(f"rules {name!r}: expected one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
 def _play(options: argparse.Namespace) -> None:
-    rules = Rules.preset(options.rules)
+    rules = _preset(options.rules)
     keep = _keeper(options.save) if options.save else None
     sitting = Sitting(
         rules=rules,
@@ -182,7 +192,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _rules(options: argparse.Namespace) -> None:
-    print(explain(Rules.preset(options.name)))
+    print(explain(_preset(options.name)))
     print()
     print(preset_table())
 

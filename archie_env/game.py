@@ -22,7 +22,7 @@ from archie_env._core import table
 from archie_env._core.showdown import award
 from archie_env._core.state import FOLD, GAME, MAX_ACTIONS, NO_CARD, RAISE
 from archie_env.actions import describe_legal, discards
-from archie_env.batch import seed_word, whole_number
+from archie_env.batch import game_number, seed_word
 from archie_env.cards import check_cards, format_cards
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.hands import HandValues
@@ -127,11 +127,11 @@ class Game(ReadsRulebook):
         replacements: Replacements = "shared",
     ) -> None:
         self._read_rulebook(rules, replacements)
-        if dealer is not None and dealer not in (0, 1):
-            raise ArchieError(f"dealer {dealer!r}: expected seat 0 or 1, or None to leave it to the seed")
         self._games: NDArray[Any] = np.zeros(1, GAME)
-        whole_number("index", index, 0)
-        whole_number("hand", hand, 0)
+        if dealer is not None:
+            _check_seat("dealer", dealer, ", or None to leave it to the seed")
+        game_number("index", index)
+        game_number("hand", hand)
         order, given = deck_order(self.rules, deck)
         table.open_table(self._games, seed_word(seed), index)
         table.deal_table(self._games, self._books, hand, -1 if dealer is None else dealer, order, given)
@@ -211,12 +211,14 @@ class Game(ReadsRulebook):
 
     def owes(self, seat: int) -> int:
         """Chips this seat must add to call."""
+        _check_seat("seat", seat)
         return max(0, self.paid[1 - seat] - self.paid[seat])
 
     # ---- acting
 
     def mask(self, seat: int) -> NDArray[np.int8]:
         """``(a,)``: 1 = legal; zeros for a seat that is not to act."""
+        _check_seat("seat", seat)
         masks = np.zeros((2, self.rules.actions), np.int8)
         table.look_masks(self._games, self._books, masks)
         mask: NDArray[np.int8] = masks[seat]
@@ -224,6 +226,7 @@ class Game(ReadsRulebook):
 
     def observation(self, seat: int) -> NDArray[np.int8]:
         """``(d,)``: the information state of a seat, see `archie_env.observation`."""
+        _check_seat("seat", seat)
         row = np.zeros(width(self.rules), np.int8)
         table.look_seat(self._games, self._books, seat, row, 1, 1)
         return row
@@ -296,8 +299,8 @@ class Game(ReadsRulebook):
 
     def view(self, seat: int | None = None) -> View:
         """What a seat knows; None looks from above and sees every card."""
-        if seat not in (None, 0, 1):
-            raise ArchieError(f"seat {seat!r}: expected 0 or 1, or None to see both hands")
+        if seat is not None:
+            _check_seat("seat", seat, ", or None to see both hands")
         result = self.result if self.over else None
         shown = result is not None and result.folded is None
         draws: tuple[list[int], list[int]] = ([], [])
@@ -391,14 +394,18 @@ class Game(ReadsRulebook):
             return NotImplemented
         return self._identity() == other._identity()
 
-    def __hash__(self) -> int:
-        return hash(self._identity())
+    __hash__ = None  # type: ignore[assignment]  # a game changes as it is played
 
     def _identity(self) -> tuple[object, ...]:
         return self.rules, self.replacements, self.dealer, self.deck, tuple(self._actions)
 
     def __repr__(self) -> str:
         return f"<Game: {self.position(None)}>"
+
+
+def _check_seat(name: str, seat: object, otherwise: str = "") -> None:
+    if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
+        raise ArchieError(f"{name} {seat!r}: expected seat 0 or 1{otherwise}")
 
 
 def action_number(action: object) -> int:

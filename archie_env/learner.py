@@ -12,12 +12,12 @@ from archie_env._core import batch as loops
 from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
-from archie_env.batch import chip_scales, seed_word, whole_number
+from archie_env.batch import chip_scales, seed_word, whole_actions, whole_number
 from archie_env.cards import DECK
-from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.observation import rulebook, width
-from archie_env.policy import Policy
-from archie_env.rules import Replacements, Rules, as_rules
+from archie_env.errors import ArchieError, IllegalActionError, OrderError
+from archie_env.observation import ReadsRulebook, width
+from archie_env.policy import Policy, name_of
+from archie_env.rules import Replacements, Rules
 
 Seat = Literal["alternate", "dealer", "big_blind"]
 _ROLES: Final = {"alternate": seats.ALTERNATE, "dealer": seats.ALWAYS_DEALER, "big_blind": seats.ALWAYS_BIG_BLIND}
@@ -32,7 +32,7 @@ def divide_games(n: int, shares: Sequence[float]) -> NDArray[np.int16]:
     return np.searchsorted(ends, np.arange(n), side="right").astype(np.int16)
 
 
-class LearnerTables:
+class LearnerTables(ReadsRulebook):
     """``n`` games in which one learner decides and opponents answer inside `step`; the next step overwrites every array.
 
     A step plays the learner's action in each game, then lets every opponent act for all its games at once, round trip after
@@ -80,7 +80,7 @@ class LearnerTables:
         shares = [1.0] * len(opponents) if shares is None else shares
         if not opponents or len(shares) != len(opponents) or min(shares) < 0 or sum(shares) <= 0:
             raise ArchieError(f"shares {shares!r}: expected one non-negative number for each of {len(opponents)} opponents")
-        self.rules = as_rules(rules)
+        self._read_rulebook(rules, replacements)
         self.opponents: list[Policy | None] = list(opponents)
         """One per slot; a policy may be replaced by another between steps, None by nothing else."""
         self.games: NDArray[Any] = np.zeros(n, GAME)
@@ -95,19 +95,9 @@ class LearnerTables:
         self.hidden = np.zeros((n, len(DECK) if hidden else 0), np.int8)
         """``(n, 52)``: 1 for each card, by its id, that the other player holds; no columns unless asked for."""
         self.final_hidden = np.zeros_like(self.hidden)
-        self.rewards: NDArray[np.int16] = self.ledgers["reward"]
-        """``(n,)``: the learner's net chips for the hand that ended in the last step, else 0."""
-        self.done: NDArray[np.bool_] = self.ledgers["done"].view(np.bool_)
-        """``(n,)``: whether a hand in which the learner had decided ended in the last step."""
-        self.lengths: NDArray[np.int32] = self.ledgers["length"]
-        """``(n,)``: the learner's decisions in the hand that ended last."""
-        self.hands: NDArray[np.int64] = self.ledgers["hands"]
-        self.walks: NDArray[np.int64] = self.ledgers["walks"]
-        self.chips: NDArray[np.int64] = self.ledgers["chips"]
         self.ledgers["slot"] = divide_games(n, shares)
         alone = np.array([policy is None for policy in self.opponents])
         self.ledgers["role"] = np.where(alone[self.ledgers["slot"]], seats.BOTH, _ROLES[seat])
-        self._books = rulebook(self.rules, replacements)
         self._scales = chip_scales(self.rules, self.observations.dtype)
         self._fresh, self._keep_walks = fresh, keep_walks
         self._all = np.arange(n)
@@ -121,12 +111,51 @@ class LearnerTables:
     def __len__(self) -> int:
         return len(self.games)
 
+    # Columns of the ledgers are looked up, not kept: a view that is kept would come loose in a copy.
+
+    @property
+    def rewards(self) -> NDArray[np.int16]:
+        """``(n,)``: the learner's net chips for the hand that ended in the last step, else 0."""
+        column: NDArray[np.int16] = self.ledgers["reward"]
+        return column
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """``(n,)``: whether a hand in which the learner had decided ended in the last step."""
+        return self.ledgers["done"].view(np.bool_)
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """``(n,)``: the learner's decisions in the hand that ended last."""
+        column: NDArray[np.int32] = self.ledgers["length"]
+        return column
+
+    @property
+    def hands(self) -> NDArray[np.int64]:
+        """``(n,)``: hands finished."""
+        column: NDArray[np.int64] = self.ledgers["hands"]
+        return column
+
+    @property
+    def walks(self) -> NDArray[np.int64]:
+        """``(n,)``: of those, hands in which the learner had no decision."""
+        column: NDArray[np.int64] = self.ledgers["walks"]
+        return column
+
+    @property
+    def chips(self) -> NDArray[np.int64]:
+        """``(n,)``: net chips the learner has won in all of them."""
+        column: NDArray[np.int64] = self.ledgers["chips"]
+        return column
+
     def reset(self, seed: int | None = None) -> None:
         """Deal every game anew and forget all accounts."""
         self._generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(self.opponents))]
         loops.open_games(self.games, self._books, seed_word(seed), 0)
         seats.open_ledgers(self.ledgers)
+        self._halted = True  # until every opponent has answered
         self._opponents_act(self._all)
+        self._halted = False
         seats.clear_rewards(self.ledgers)
         self._look(self._renewed() if self._fresh else self._all)
 
@@ -140,12 +169,9 @@ class LearnerTables:
         Raises:
             IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
         """
-        array = np.asarray(actions)
-        if array.shape != (len(self.games),) or not np.issubdtype(array.dtype, np.integer):
-            raise IllegalActionError(
-                f"actions of shape {array.shape} and dtype {array.dtype}: expected ({len(self.games)},) integers"
-            )
-        chosen: NDArray[np.int64] = array.astype(np.int64, copy=False)
+        if self._halted:
+            raise OrderError("step: an opponent's fault left a hand half played, call reset() first")
+        chosen = whole_actions(actions, len(self.games))
         index = self._all
         if where is not None:
             index = np.flatnonzero(where)
@@ -157,8 +183,10 @@ class LearnerTables:
                 "Nothing was played"
             )
         seats.clear_rewards(self.ledgers)
+        self._halted = True
         self._play(index, chosen, True)
         self._opponents_act(index)
+        self._halted = False
         self._look(self._renewed() if self._fresh else self._all)
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
@@ -201,17 +229,17 @@ class LearnerTables:
             for slot, policy in enumerate(self.opponents):
                 part = slice(self._bounds[slot], self._bounds[slot + 1])
                 if policy is not None and part.start < part.stop:
-                    chosen[part] = policy.act(self._their_observations[part], self._their_masks[part], self._generators[slot])
+                    acted = policy.act(self._their_observations[part], self._their_masks[part], self._generators[slot])
+                    chosen[part] = whole_actions(acted, part.stop - part.start, f"opponent {name_of(policy)!r}")
             bad = loops.first_illegal_at(self.games, self._books, candidates, chosen)
             if bad >= 0:
-                policy = self.opponents[self.ledgers["slot"][candidates[bad]]]
-                name = getattr(policy, "name", type(policy).__name__)
+                name = name_of(self.opponents[self.ledgers["slot"][candidates[bad]]])
                 raise IllegalActionError(
                     f"opponent {name!r}, game {candidates[bad]}: action {chosen[bad]} is not legal; "
                     f"legal: {describe_legal(self._their_masks[bad])}"
                 )
             self._play(candidates, chosen, False)
-        raise RuntimeError(
+        raise ArchieError(
             f"game {candidates[0]}: {_MOST_ROUND_TRIPS} decisions of opponents in a row and none for the learner: "
             "an opponent that folds every hand it opens leaves nothing to learn from this seat"
         )

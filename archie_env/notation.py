@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterator
 
 from archie_env._core.state import CALL, FOLD
+from archie_env._wording import short
 from archie_env.actions import discard
 from archie_env.cards import format_cards, parse_cards
 from archie_env.errors import ArchieError, CardError, NotationError, RulesError
@@ -45,10 +46,10 @@ def _parse_rules(text: str) -> Rules:
         return PRESETS[text]
     try:
         values = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, or a number or depth beyond what Python reads
         values = None
     if not isinstance(values, dict):
-        raise RulesError(f"rules {text!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
+        raise RulesError(f"rules {short(text, 200)!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
     return Rules.from_dict(values)
 
 
@@ -129,6 +130,11 @@ def _action(game: Game, line: str) -> int | None:
     return {"folds": 0, "checks": 1, "calls": 1, "bets": 2, "raises": 2}[verb]
 
 
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise NotationError(f"hand history: expected text, found {type(text).__name__}")
+
+
 def parse(text: str) -> Game:
     """The hand that `dump` wrote.
 
@@ -136,8 +142,7 @@ def parse(text: str) -> Game:
         NotationError: naming the line that does not parse, is illegal, or tells something else than what the cards and the
             actions before it lead to.
     """
-    if not isinstance(text, str):
-        raise NotationError(f"hand history: expected text, found {type(text).__name__}")
+    _check_text(text)
     lines = [line.rstrip() for line in text.strip().splitlines()]
     if not lines or lines[0] != _TITLE:
         raise NotationError(f"line 1: expected {_TITLE!r}, found {lines[0] if lines else 'the end of the text'!r}")
@@ -172,6 +177,7 @@ def parse(text: str) -> Game:
 
 def parse_all(text: str) -> list[Game]:
     """Every hand of a text in which blank lines separate them; errors name the line of the whole text."""
+    _check_text(text)
     games: list[Game] = []
     block: list[str] = []
     start = 0

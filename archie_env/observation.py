@@ -67,6 +67,15 @@ def pot_unit(rules: Rules) -> int:
     return -(-2 * rules.reserve // 127)
 
 
+def owed_unit(rules: Rules) -> int:
+    """Chips per step of the owed entry, which is rounded up: 1, or more where the largest bet would not fit an int8."""
+    return -(-_most_owed(rules) // 127)
+
+
+def _most_owed(rules: Rules) -> int:
+    return max(rules.stakes.blinds[1], *rules.stakes.bets)
+
+
 @functools.cache
 def _layout(rules: Rules) -> tuple[Field, ...]:
     rounds = _numbers("round", rules.rounds)
@@ -74,7 +83,7 @@ def _layout(rules: Rules) -> tuple[Field, ...]:
     counts = tuple(str(n) for n in range(rules.max_discard + 1))
     phases = tuple(name for i, r in enumerate(rounds) for name in (r, *draws[i : i + 1]))
     slot = (*rules.ranks, *rules.suits)
-    unit = pot_unit(rules)
+    unit, owed = pot_unit(rules), owed_unit(rules)
     blocks: list[tuple[str, tuple[tuple[str, ...], ...], int, str]] = [
         ("held", (rounds, tuple(map(format_card, rules.deck))), 1, "own cards in each betting round dealt so far"),
         (
@@ -93,7 +102,7 @@ def _layout(rules: Rules) -> tuple[Field, ...]:
         ),
         ("phase", ((*phases, "over"),), 1, "betting round, draw, or hand over"),
         ("dealer", (), 1, "1 if this seat deals"),
-        ("owed", (), max(rules.stakes.blinds[1], *rules.stakes.bets), "chips to call"),
+        ("owed", (), -(-_most_owed(rules) // owed), f"chips to call{f' / {owed}, rounded up' if owed > 1 else ''}"),
         ("pot", (), 2 * rules.reserve // unit, f"chips in the pot{f' // {unit}' if unit > 1 else ''}"),
     ]
     table, start = [], 0
@@ -152,7 +161,7 @@ class Seen:
     """0 .. 2 * draws as bet, draw, bet, ...; one more when the hand is over."""
     dealer: bool
     owed: int
-    """Chips to call."""
+    """Chips to call, rounded up to the owed entry's unit."""
     pot: int
     """Chips in the pot, rounded down to the pot entry's unit."""
 
@@ -179,7 +188,7 @@ def decode(row: NDArray[np.generic], rules: Rules | str) -> Seen:
         wagers=tuple(tuple(int(a.argmax()) + 1 for a in actions if a.any()) for actions in part["wagers"]),
         phase=int(part["phase"].argmax()),
         dealer=bool(part["dealer"]),
-        owed=int(part["owed"]),
+        owed=int(part["owed"]) * owed_unit(rules),
         pot=int(part["pot"]) * pot_unit(rules),
     )
 
@@ -216,7 +225,7 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
         book["legal_count"][menu], book["legal_list"][menu, : len(actions)] = len(actions), actions
     block = {f.name: f for f in fields(rules)}
     book["width"], book["actions"] = width(rules), rules.actions
-    book["pot_unit"] = pot_unit(rules)
+    book["pot_unit"], book["owed_unit"] = pot_unit(rules), owed_unit(rules)
     book["wagers_width"] = 2 * (rules.raise_cap + 2)
     for name in ("wagers", "phase", "dealer"):
         book[f"{name}_at"] = block[name].start

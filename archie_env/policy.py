@@ -80,9 +80,16 @@ class UniformPolicy(StochasticPolicy):
         return actions
 
 
+def name_of(policy: object) -> str:
+    """What messages call a policy."""
+    return str(getattr(policy, "name", type(policy).__name__))
+
+
 def as_policy(policy: Policy | str, rules: Rules | str = "archie") -> Policy:
     """A policy as it is, or the one of that name: ``uniform``, and what ``agents.load`` knows where that package is at hand."""
     if not isinstance(policy, str):
+        if not callable(getattr(policy, "act", None)):
+            raise ArchieError(f"policy {policy!r}: expected a Policy, which has act(observations, masks, rng), or a name")
         return policy
     if policy == "uniform":
         return UniformPolicy()

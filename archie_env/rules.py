@@ -24,7 +24,7 @@ DrawOrder = Literal["simultaneous", "sequential"]
 Replacements = Literal["shared", "per_seat"]
 
 MAX_STAKE: Final = 1000
-"""Most chips of a blind or bet: whole pots must fit 16 bits."""
+"""Most chips of a blind or bet: what one player pays must fit 16 bits."""
 
 
 class Stakes(NamedTuple):
@@ -148,6 +148,9 @@ class Rules:
     def __hash__(self) -> int:
         return self._hash  # rules are the key of every table, and hashing twelve fields each time would cost more than a step
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rules.from_dict, (self.to_dict(),)  # the hash of a text differs from process to process
+
     @property
     def deck(self) -> tuple[int, ...]:
         """The cards in play, ascending."""
@@ -188,6 +191,8 @@ class Rules:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Rules:
         """Rules from plain values; a missing field keeps its default, an unknown one is refused."""
+        if not isinstance(values, Mapping):
+            raise RulesError(f"rules {values!r}: expected a mapping from option to value")
         known = [f.name for f in fields(cls) if f.init]
         for key in values:
             if key not in known:
@@ -196,7 +201,7 @@ class Rules:
 
     @classmethod
     def preset(cls, name: str) -> Rules:
-        """The rules of that name: archie, barge, pagat, mini or midi."""
+        """The rules of that name: archie, barge, pagat, mini, midi or maxi."""
         if not isinstance(name, str) or name not in PRESETS:
             raise RulesError(f"rules {name!r}: expected one of {', '.join(PRESETS)}, or a Rules value")
         return PRESETS[name]
@@ -222,12 +227,23 @@ _MIDI = Rules(
     ranks="A2345",
     suits="cdh",
 )
+_MAXI = Rules(
+    stakes=Stakes((1, 2), (2, 4)),
+    high_qualifier="A",
+    low_qualifier="6",
+    draws=1,
+    max_discard=2,
+    ranks="A234567",
+    suits="cdh",
+    flushes=False,
+)
 PRESETS: Final[Mapping[str, Rules]] = {
     "archie": Rules(),
     "barge": Rules(draw_order="sequential"),
     "pagat": Rules(high_qualifier="9", no_qualifier="equal_split", draw_order="sequential"),
     "mini": _MINI,
     "midi": _MIDI,
+    "maxi": _MAXI,
 }
 """Rules by name.  They never mix: BARGE's fallback and Pagat's are different games."""
 

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from archie_env._core import table
 from archie_env._table import ObservationType, RenderMode, Table, bound, one_of, row_space
 from archie_env.actions import CALL, STAND_PAT
+from archie_env.batch import whole_actions, whole_number
 from archie_env.errors import IllegalActionError, OrderError
 from archie_env.game import action_number
 from archie_env.learner import Seat
-from archie_env.policy import Policy, as_policy
+from archie_env.policy import Policy, as_policy, name_of
 from archie_env.rules import Replacements, Rules
 
 IllegalActions = Literal["raise", "replace"]
@@ -88,6 +89,8 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
         reseed = seed is not None or self._hand_number < 0
+        seed = None if seed is None else whole_number("seed", seed, 0)
+        self._running = False
         fixed = self._next_hand(seed, options)
         self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
         if reseed:
@@ -95,8 +98,8 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
             self._choices = np.random.default_rng(None if seed is None else [seed, 1])
         dealer = int(self._games["dealer"][0])
         self._learner = 0 if self.seat == "alternate" else dealer if self.seat == "dealer" else 1 - dealer
-        self._running = True
         self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
+        self._running = True
         return self._seen()
 
     def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
@@ -105,14 +108,16 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
             raise OrderError(f"step({action!r}): no episode is running, call reset() first")
         if not self._games["over"][0]:  # else the opponent had ended the hand before the learner could decide
             number = action_number(action)
-            if self.illegal == "replace" and not self._masks[self._learner, number]:
+            if self.illegal == "replace" and not (number >= 0 and self._masks[self._learner, number]):
                 number = STAND_PAT if self._games["phase"][0] & 1 else CALL
             seat = self._play_kernel(self._games, self._books, number, self._masks)
             if seat == table.ILLEGAL:
                 raise self.game.illegal(action)
             self._history.append(number)
             if seat == 1 - self._learner:
+                self._running = False  # until the opponent has answered: its fault leaves the hand half played
                 seat = self._opponent_acts(seat)
+                self._running = True
             if seat != table.ENDED:
                 observation, info = self._seen()
                 return observation, 0.0, False, False, info
@@ -124,11 +129,12 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
         while seat == 1 - self._learner:
             self._look_across_kernel(self._games, self._books, seat, self._their_row[0], 1, 1)
-            action = action_number(self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)[0])
+            acted = self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)
+            action = action_number(whole_actions(acted, 1, f"opponent {name_of(self.opponent)!r}")[0])
             seat = self._play_kernel(self._games, self._books, action, self._masks)
             if seat == table.ILLEGAL:
                 error = self.game.illegal(action)
-                raise IllegalActionError(f"opponent {getattr(self.opponent, 'name', self.opponent)!r}: {error}")
+                raise IllegalActionError(f"opponent {name_of(self.opponent)!r}: {error}")
             self._history.append(action)
         return seat
 
@@ -149,4 +155,4 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The table from the learner's chair: text (``ansi``), printed (``human``) or a picture ``(h, w, 3)`` uint8."""
-        return self._draw(self._learner)
+        return self._draw(self.game, self._learner)

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from archie_env._core import seats
 from archie_env._table import row_space
-from archie_env.errors import ArchieError
+from archie_env.actions import CALL, STAND_PAT
+from archie_env.batch import whole_actions, whole_number
+from archie_env.errors import ArchieError, OrderError
 from archie_env.learner import LearnerTables, Seat
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
@@ -45,6 +47,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         dtype: of observations: ``float32`` scaled to [0, 1], or ``int8``.
         replacements: as in `Batch`.
         copy: give out new arrays at each step; False gives out those that the next step overwrites, which is faster.
+        illegal: ``raise`` an `IllegalActionError` before anything is played, or ``replace`` by check, call or standing pat.
         render_mode: None; a batch has no picture.
     """
 
@@ -60,9 +63,15 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         dtype: str = "float32",
         replacements: Replacements = "shared",
         copy: bool = True,
+        illegal: Literal["raise", "replace"] = "raise",
         render_mode: str | None = None,
     ) -> None:
-        mode = AutoresetMode(autoreset_mode)
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            raise ArchieError(f"autoreset_mode {autoreset_mode!r}: expected 'NextStep' or 'SameStep'") from None
+        if illegal not in ("raise", "replace"):
+            raise ArchieError(f"illegal {illegal!r}: expected 'raise' or 'replace'")
         if mode not in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
             raise ArchieError(f"autoreset_mode {mode}: expected NEXT_STEP or SAME_STEP, as games are dealt on without end")
         if render_mode is not None:
@@ -80,6 +89,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._same_step = mode is AutoresetMode.SAME_STEP
+        self._replace, self._begun = illegal == "replace", False
         self._ended = np.zeros(num_envs, np.bool_)
 
     def reset(
@@ -90,9 +100,11 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             raise ArchieError("seed: expected one int, as game i of a seed is the same in a batch of any size")
         if options:
             raise ArchieError(f"options {sorted(options)}: expected none; single environments take a dealer and a deck")
+        seed = None if seed is None else whole_number("seed", seed, 0)
         super().reset(seed=seed)
         self.tables.reset(seed if seed is not None else int(self.np_random.integers(2**63)))
         self._ended[:] = False
+        self._begun = True
         return self.tables.observations, self._infos(self.tables.masks)
 
     def step(
@@ -100,6 +112,10 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Play one action in every game; raises `IllegalActionError` before anything is played."""
         tables = self.tables
+        if not self._begun:
+            raise OrderError("step: call reset() first")
+        if self._replace:
+            actions = self._legal(actions)
         tables.step(actions, None if self._same_step else ~self._ended)
         done = tables.done.copy()
         observations, masks = tables.observations, tables.masks
@@ -111,6 +127,13 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             seats.show_ends(done, tables.final_observations, observations, masks)  # the next step writes the hands dealt since
             self._ended = done
         return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
+
+    def _legal(self, actions: ArrayLike) -> NDArray[np.int64]:
+        """Actions with check, call or standing pat in place of the illegal ones."""
+        chosen, masks = whole_actions(actions, self.num_envs), self.tables.masks
+        inside = (chosen >= 0) & (chosen < masks.shape[1])
+        allowed = inside & (masks[np.arange(self.num_envs), np.where(inside, chosen, 0)] == 1)
+        return np.where(allowed, chosen, np.where(masks[:, CALL] == 1, CALL, STAND_PAT))
 
     def action_masks(self) -> NDArray[np.int8]:
         """A new array ``(num_envs, a)``: 1 = legal, as in the last ``infos``."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archie_env.actions import CALL, FOLD, RAISE, STAND_PAT
 from archie_env.batch import Batch
-from archie_env.errors import IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.learner import LearnerTables, divide_games
 from archie_env.observation import decode, fields, width
 from archie_env.policy import StochasticPolicy, UniformPolicy
@@ -89,7 +89,7 @@ def test_a_raise_that_is_folded_to_wins_the_big_blind() -> None:
 
 
 def test_a_seat_that_never_gets_to_decide_is_an_error_not_an_endless_loop() -> None:
-    with pytest.raises(RuntimeError, match="leaves nothing to learn"):
+    with pytest.raises(ArchieError, match="leaves nothing to learn"):
         LearnerTables(2, [FOLDER], seed=3, seat="big_blind")
 
 

@@ -118,3 +118,14 @@ def play_at(games, books, index, actions):
     book = books[0]
     for k in range(len(index)):
         step(games[index[k]], book, actions[k])
+
+
+@kernel
+def ascending(places, n):
+    """Whether these are places among ``n``, ascending and each at most once."""
+    before = -1
+    for place in places:
+        if not before < place < n:
+            return False
+        before = place
+    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from archie_env._core.play import menu
-from archie_env._core.state import BIG_BLIND, DEALER
+from archie_env._core.state import DEALER
 from archie_env._jit import inlined, inner
 
 EXPANDED = np.array([[byte >> i & 1 for i in range(8)] for byte in range(256)], np.int8)
@@ -57,8 +57,9 @@ def encode(game, book, me, row, pot_scale, owed_scale):
     row[at + np.uint64(2 * draws + 1 if game["over"] else phase)] = 1
     at = np.uint64(book["dealer_at"])
     row[at] = me == DEALER
-    row[at + _1] = max(0, game["paid"][other] - game["paid"][mine]) * owed_scale
-    row[at + _1 + _1] = (game["paid"][DEALER] + game["paid"][BIG_BLIND]) // book["pot_unit"] * pot_scale
+    paid, theirs = np.int64(game["paid"][mine]), np.int64(game["paid"][other])
+    row[at + _1] = -((paid - max(paid, theirs)) // book["owed_unit"]) * owed_scale  # rounded up: whoever owes sees that
+    row[at + _1 + _1] = (paid + theirs) // book["pot_unit"] * pot_scale
 
 
 @inner

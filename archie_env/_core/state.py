@@ -89,6 +89,7 @@ BOOK = np.dtype(
         ("phase_at", "u2"),
         ("dealer_at", "u2"),  # the chips owed and the pot follow
         ("pot_unit", "i2"),  # chips that one step of the pot's entry stands for
+        ("owed_unit", "i2"),  # the same for the chips owed
     ],
     align=True,
 )
