@@ -46,11 +46,13 @@ def _parse_rules(text: str) -> Rules:
         return PRESETS[text]
     try:
         values = json.loads(text)
-    except (ValueError, RecursionError):  # no JSON, or a number or depth beyond what Python reads
-        values = None
-    if not isinstance(values, dict):
-        raise RulesError(f"rules {short(text, 200)!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
-    return Rules.from_dict(values)
+        if isinstance(values, dict):
+            return Rules.from_dict(values)
+    except RulesError:
+        raise
+    except (ValueError, TypeError, RecursionError):  # no JSON, or a number or depth beyond what Python reads or prints
+        pass
+    raise RulesError(f"rules {short(text, 200)!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
 
 
 def describe_event(event: Event, owed: int = 0, wager: int = 0) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import re
 import subprocess
 import sys
@@ -88,6 +89,14 @@ def test_seats_and_totals_over_several_hands(archie: Command) -> None:
 def test_leaving_at_any_point_ends_cleanly(archie: Command, typed: str) -> None:
     assert archie("play", "--opponent", "uniform", "--seed", "1", "--seat", "dealer", typed=typed) == 0
     assert "played; you are at" in archie.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("typed", ["call\n", "call\nquit\n", "f\n\ncall\nq\n", "call\nk\n"])
+def test_a_second_person_leaving_ends_cleanly_too(archie: Command, typed: str) -> None:
+    assert archie("play", "--opponent", "human", "--seed", "1", "--seat", "dealer", typed=typed) == 0
+    assert "played; you are at" in archie.out.splitlines()[-1]
+    assert archie.err == ""
+    assert archie("play", "--opponent", "human", "--seed", "1", "--seat", "big_blind", typed=typed[-2:]) == 0
 
 
 def test_wrong_input_is_explained_and_asked_again(archie: Command) -> None:
@@ -321,12 +330,55 @@ def test_rules_in_words_follow_every_option() -> None:
     assert "No hand qualifies for the low half" in plain
     assert "one bet and no raise" in plain
     assert "option to raise" not in plain
-    assert "None: the cards dealt are played" in plain
+    assert "Three draws, after each betting round but the last, in which no card may be replaced" in plain
+    assert "None: the cards dealt are played" in explain(PLAIN["no draws"])
     assert "A pair of sixes or better qualifies" in explain(Rules())
     assert "5-4-3-2-A is best" in explain(Rules())
     assert "2-A is best" in explain(PRESETS["mini"])
     assert "No hand is good enough" in explain(Rules(hand_size=1, max_discard=1))
     assert "too few such ranks" in explain(Rules(low_qualifier="4"))
+
+
+PLAIN = {
+    "no draws": Rules(draws=0, stakes=((1, 2), (2,))),  # type: ignore[arg-type]
+    "no draws or bets": Rules(draws=0, raise_cap=1, stakes=((0, 1), (1,))),  # type: ignore[arg-type]
+    "no raises": Rules(raise_cap=1),
+    "no raises, one size": Rules(raise_cap=1, stakes=((1, 1), (1, 1, 1, 1))),  # type: ignore[arg-type]
+    "one raise": Rules(raise_cap=2, stakes=((1, 1), (1, 1, 1, 1))),  # type: ignore[arg-type]
+    "one draw": Rules(draws=1, max_discard=0, stakes=((1, 1), (1, 1))),  # type: ignore[arg-type]
+    **PRESETS,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_rules_in_words_offer_what_the_engine_does(name: str) -> None:
+    """Whatever can happen in play is in the words, and nothing else; and one chip is no "1 chips"."""
+    from archie_env._explain import explain
+
+    rules = PLAIN[name]
+    plain = " ".join(explain(rules).split())
+    assert not re.search(r"\b(1|one) (chip|card|bet|raise|round|draw)s\b", plain)
+    offered, drawn = set(), 0
+    for seed in range(40):
+        game, chance = Game(rules, seed=seed), random.Random(seed)
+        while not game.over:
+            legal = game.legal_actions()
+            drawn += game.drawing
+            if not game.drawing:
+                offered.add(("facing" if game.owes(game.to_act or 0) else "free", game.round > 0, 2 in legal))
+            game.apply(chance.choice(legal))
+    free, facing = re.search(r"With nothing to call: (.*); facing a wager: (.*?)\.", plain).groups()  # type: ignore[union-attr]
+    assert ("raise" in facing) == any(kind == "facing" and can for kind, _, can in offered)
+    assert ("bet" in free) == any(kind == "free" and can for kind, _, can in offered)
+    assert ("so nobody can bet or raise" in plain) == (not any(can for _, later, can in offered if not later))
+    assert ("stand pat" in plain) == bool(drawn)
+    assert ("replace up to" in plain) == bool(drawn and rules.max_discard)
+
+
+@pytest.mark.parametrize("arguments", [("rules", "whist"), ("play", "--rules", "whist"), ("play", "--rules", "")])
+def test_an_unknown_name_of_rules_lists_what_can_be_typed(archie: Command, arguments: tuple[str, ...]) -> None:
+    assert archie(*arguments) == 2
+    assert archie.err == f"archie: rules {arguments[-1]!r}: expected one of {', '.join(PRESETS)}\n"
 
 
 def test_bench_prints_a_table(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,13 +402,15 @@ def test_the_first_step_is_timed_in_a_fresh_interpreter(tmp_path: Path) -> None:
     [
         ("rules", "whist"), ("play", "--rules", "whist"), ("play", "--opponent", "nobody"), ("play", "--seat", "both"),
         ("play", "--hands", "0"), ("play", "--seed", "-1"), ("bench", "--seconds", "0"),
-        ("bench", "--games", "x"), (), ("deal",),
+        ("bench", "--games", "x"), ("bench", "--games", "9" * 12), ("play", "--seed", str(2**63)),
+        ("play", "--seed", "9" * 5000), (), ("deal",),
     ],
 )  # fmt: skip
 def test_bad_arguments_end_with_status_2(archie: Command, arguments: tuple[str, ...]) -> None:
     assert archie(*arguments) == 2
     assert "archie" in archie.err
     assert "Traceback" not in archie.err
+    assert len(archie.err) < 1000
 
 
 def test_interruption_and_broken_pipe(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
