@@ -25,6 +25,7 @@ LAYOUT = np.dtype(
         ("owed", "i2"),
         ("pot", "i2"),
         ("pot_unit", "i2"),  # chips in a step of the pot's entry
+        ("owed_unit", "i2"),  # chips in a step of the owed entry
         ("actions", "i2"),  # betting actions that a round has room for
         ("draws", "i2"),
         ("hand_size", "i2"),

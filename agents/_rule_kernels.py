@@ -313,7 +313,7 @@ def rule_chances(books, layouts, strengths, chances, bluffs, rows, masks, probab
             continue
         _, raises, _ = read_wagers(layout, row, r)
         wagers, lead = raises + (1 if r == 0 else 0), initiative(layout, row, r, dealer)
-        owed, pot = row[layout["owed"]], row[layout["pot"]] * layout["pot_unit"]
+        owed, pot = row[layout["owed"]] * layout["owed_unit"], row[layout["pot"]] * layout["pot_unit"]
         strength = strengths[kind, column(r, left, drew, owed)]
         bet_chances(strength, r, left, dealer, wagers, owed, pot, drew, lead, chances, bluffs, out)
         if not masks[i, RAISE]:

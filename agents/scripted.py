@@ -16,6 +16,7 @@ from archie_env.observation import (
     fields,
     highest_low_rank,
     lowest_qualifying_high,
+    owed_unit,
     pot_unit,
     rulebook,
     unscaled,
@@ -38,7 +39,7 @@ def layout(rules: Rules) -> NDArray[np.void]:
     record["low_limit"] = -1 if highest_low is None else highest_low
     record["high_qualifier"] = lowest_qualifying_high(rules)
     record["actions"] = len(blocks["wagers"].axes[1])
-    record["pot_unit"] = pot_unit(rules)
+    record["pot_unit"], record["owed_unit"] = pot_unit(rules), owed_unit(rules)
     record["deck"][0, : rules.deck_size] = rules.deck
     record.setflags(write=False)
     return record
