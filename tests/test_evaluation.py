@@ -22,6 +22,7 @@ from archie_env.policy import Actions, Masks, Observations, Policy, Probabilitie
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate import check_manifest, format_crosstable, format_match, main, weights_hash
 from evaluation.match import Crosstable, MatchResult, crosstable, play_match
+from evaluation.sequential import PairSequence, boundary
 from evaluation.stats import NORMAL_95, Estimate, PairTotals
 
 
@@ -355,3 +356,115 @@ def test_what_is_no_file_of_results_is_not_resumed(content: str, tmp_path: Path,
     assert "match.json" in capsys.readouterr().err
     assert main(["call", "call", "--resume"]) == 2
     assert "expected --json FILE" in capsys.readouterr().err
+
+
+def watched(pairs: NDArray[np.int64], look_every: int, mean: float) -> tuple[bool, bool]:
+    """Whether the anytime-valid and the plain interval of these pairs ever miss their mean, in chips of both hands."""
+    sequence, totals = PairSequence(48), PairTotals(0, 0, 0, 0, 0, 0)
+    missed = [False, False]
+    for start in range(0, len(pairs), look_every):
+        part = pairs[start : start + look_every]
+        more = PairTotals.of(part, np.zeros_like(part))
+        sequence, totals = sequence.after(more), totals + more
+        for which, (low, high) in enumerate((sequence.interval(), totals.per_hand.interval)):
+            missed[which] |= not low <= mean / 2 <= high
+    return missed[0], missed[1]
+
+
+SKEWED = np.array([-4, 96]), np.array([0.96, 0.04])
+EVEN = np.array([-24, -8, 0, 8, 24]), np.array([0.1, 0.25, 0.3, 0.25, 0.1])
+EXTREME = np.array([-96, 96]), np.array([0.5, 0.5])
+
+
+@pytest.mark.parametrize(("values", "chances"), [SKEWED, EVEN, EXTREME])
+def test_watched_intervals_ever_miss_in_at_most_5_of_100_matches_where_plain_ones_miss_far_more(
+    values: NDArray[np.int64], chances: NDArray[np.float64]
+) -> None:
+    rng, matches = np.random.default_rng(30), 200
+    drawn = rng.choice(values, (matches, 3000), p=chances)
+    missed = np.array([watched(pairs, 50, float(values @ chances)) for pairs in drawn]).mean(axis=0)
+    assert missed[0] <= 0.05  # the theorem promises no more, and is not quite used up in a match of finite length
+    assert missed[1] > 0.15
+
+
+@pytest.mark.parametrize("names", [("uniform", "call_draw"), ("rule_based", "call_draw")])
+def test_intervals_at_the_stop_cover_the_mean_of_real_pairs(names: tuple[str, str]) -> None:
+    """Matches drawn from a pool of real deal pairs, whose mean is known, each stopped when its interval is narrow."""
+    players = load(names[0]), load(names[1])
+    deals, matches, width = 3000, 200, 1.0
+    hands = Hands(np.repeat(np.arange(deals), 2), np.tile([0, 1], deals), seed=31)
+    play_out(hands, players)
+    pool = hands.net[:, 0].reshape(deals, 2)
+    rng, missed, lengths = np.random.default_rng(32), 0, []
+    for _ in range(matches):
+        sequence = PairSequence(48)
+        while np.subtract(*sequence.interval()[::-1]) >= width:
+            pairs = pool[rng.integers(deals, size=32)]
+            sequence = sequence.after(PairTotals.of(pairs[:, 0], pairs[:, 1]))
+        low, high = sequence.interval()
+        missed += not low <= pool.mean() <= high
+        lengths.append(sequence.deals)
+    assert missed <= 0.05 * matches
+    assert len(set(lengths)) > 1  # results decided
+
+
+def test_the_boundary_is_where_the_mixture_reaches_its_level() -> None:
+    for spread in (0.0, 1e3, 1e6, 1e12):
+        distance = boundary(spread, 108)
+        rate = 0.5 ** np.arange(1, 10) / 108
+        cost = (-np.log(1 - rate * 108) - rate * 108) / 108**2
+        assert np.mean(np.exp(rate * distance - cost * spread)) == pytest.approx(40, rel=1e-6)
+    assert 3 < boundary(1e8, 108) / 1e4 < 4  # standard errors, where 1.96 would do for one look
+    assert boundary(1e6, 108, 0.99) > boundary(1e6, 108, 0.95)
+
+
+def test_a_sequence_keeps_squared_differences_from_what_was_predicted_before() -> None:
+    rng = np.random.default_rng(33)
+    x, y = rng.integers(-40, 49, (2, 300))
+    sequence, expected = PairSequence(48), 0
+    for start in range(0, 300, 100):
+        part = slice(start, start + 100)
+        before = x[:start] + y[:start]
+        guess = max(-12, min(12, round(before.mean()))) if start else 0
+        expected += int(((x[part] + y[part] - guess) ** 2).sum())
+        sequence = sequence.after(PairTotals.of(x[part], y[part]))
+    assert (sequence.deals, sequence.total, sequence.spread) == (300, int((x + y).sum()), expected)
+    assert PairSequence(48).interval() == (-48.0, 48.0)
+    lopsided = PairSequence(48).after(PairTotals.of(np.full(50, 48), np.full(50, 48)))
+    assert lopsided.prediction == 12
+    assert lopsided.interval()[1] == 48.0
+
+
+def test_a_match_ends_with_the_first_chunk_after_which_its_interval_is_narrow_enough() -> None:
+    players = load("rule_based"), load("call_draw")
+    parts: list[MatchResult] = []
+    result = play_match(*players, 100_000, seed=34, chunk=256, until=400, written=parts.append)
+    widths = [high - low for low, high in (part.anytime_interval for part in parts)]
+    assert widths[-1] < 400 <= min(widths[:-1])
+    assert result == parts[-1]
+    assert play_match(*players, 100_000, seed=34, chunk=256, until=400, earlier=parts[2]) == result
+    assert play_match(*players, 100_000, seed=34, chunk=256, until=400, earlier=result) == result
+    assert play_match(*players, 512, seed=34, chunk=256, until=400) == parts[1]
+    low, high = result.mbb.interval
+    assert widths[-1] > high - low
+    for width in (0.0, -1.0, float("nan")):
+        with pytest.raises(ArchieError, match="until"):
+            play_match(*players, 100, until=width)
+
+
+def test_the_command_line_stops_when_told_and_says_which_interval_is_valid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "match.json"
+    arguments = ["rule_based", "call_draw", "--seed", "34", "--chunk", "256", "--json", str(file)]
+    assert main([*arguments, "--until", "400"]) == 0
+    assert "mbb/hand, narrower than 400; the interval above is NOT valid" in capsys.readouterr().out
+    written = json.loads(file.read_text())
+    low, high = written["figures"]["mbb_anytime_interval_95"]
+    assert high - low < 400
+    assert written["manifest"]["until"] == 400
+    assert main([*arguments, "--until", "400", "--deals", "300"]) == 0
+    assert "out of deals before it was narrower than 400" in capsys.readouterr().out
+    assert main([*arguments, "--until", "300", "--resume"]) == 2
+    assert "until 400.0 is now 300.0" in capsys.readouterr().err
+    assert main(["uniform", "call", "raise", "--until", "400"]) == 2
