@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
-from evaluation.duplicate import format_crosstable, format_match
+from evaluation.duplicate import format_crosstable, format_match, main
 from evaluation.faults import (
     DISQUALIFIED,
     EXCEPTION,
@@ -274,3 +276,62 @@ def test_a_table_names_the_faults_of_its_matches() -> None:
     text = format_crosstable(crosstable([CALLER, Wrong(raises)], 20, strict=False))
     assert "call_draw v wrong:" in text
     assert "wrong forfeited 40 of 40 hands: exception 40" in text
+
+
+def test_faults_and_disqualifications_outlive_an_interruption() -> None:
+    def sometimes(chances: Probabilities, masks: Masks) -> object:
+        chances[len(chances) // 2 :: 5] = np.nan
+        return None
+
+    parts: list[MatchResult] = []
+    whole = play_match(Doubtful(sometimes), CALLER, 100, seed=11, chunk=16, strict=False, written=parts.append)
+    assert whole.faults[0].total > parts[1].faults[0].total > 0
+    assert play_match(Doubtful(sometimes), CALLER, 100, seed=11, chunk=16, strict=False, earlier=parts[1]) == whole
+
+    hung: list[MatchResult] = []
+    slow = Wrong(lambda o, m, a: time.sleep(0.3) or a)  # type: ignore[func-returns-value]
+    play_match(slow, CALLER, 48, seed=11, chunk=16, strict=False, time_limit=0.01, written=hung.append)
+    again = play_match(Wrong(lambda o, m, a: a), CALLER, 48, seed=11, chunk=16, strict=False, time_limit=60, earlier=hung[0])
+    assert again == hung[-1]  # quick now, and still out
+
+
+def seat(monkeypatch: pytest.MonkeyPatch, player: UniformPolicy) -> None:
+    """Let the command line know a player by the name ``guest``."""
+    monkeypatch.setattr("evaluation.duplicate.load", lambda name, rules: player if name == "guest" else load(name, rules))
+
+
+def test_the_command_line_counts_faults_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seat(monkeypatch, Wrong(lambda o, m, a: np.full(len(m), 99)))
+    file = tmp_path / "match.json"
+    assert main(["guest", "call_draw", "--deals", "30", "--json", str(file)]) == 0
+    output = capsys.readouterr().out
+    assert "FAULTS: wrong forfeited 60 of 60 hands: illegal action 60" in output
+    assert output.count("wrong: action 99 is not legal in deal") == REPORTS
+    assert json.loads(file.read_text())["faults"][0]["counts"] == {ILLEGAL: 60}
+    assert main(["guest", "call_draw", "--deals", "30", "--strict"]) == 2
+    assert "error: wrong: action 99 is not legal in deal 0 as dealer" in capsys.readouterr().err
+
+
+def test_an_interrupted_match_keeps_what_was_played_and_resumes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[int] = []
+
+    def interrupted(observations: Observations, masks: Masks, actions: Actions) -> object:
+        calls.append(1)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return actions
+
+    seat(monkeypatch, Wrong(interrupted))
+    file = tmp_path / "match.json"
+    arguments = ["guest", "call_draw", "--deals", "200", "--chunk", "20", "--json", str(file)]
+    assert main(arguments) == 130
+    assert "interrupted; --resume goes on from" in capsys.readouterr().err
+    begun = MatchResult.from_dict(json.loads(file.read_text()))
+    assert 0 < begun.totals.deals < 200
+    assert main([*arguments, "--resume"]) == 0
+    ended = MatchResult.from_dict(json.loads(file.read_text()))
+    assert ended.totals == play_match(CALLER, CALLER, 200, chunk=20).totals
