@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -41,6 +41,8 @@ class Standings:
     table: Table
     manifest: Mapping[str, Any]
     """What the results depend on."""
+    faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """``{"counts", "reports"}`` (see `evaluation.faults.Faults`) of each player that forfeited hands, over all its matches."""
 
     @cached_property
     def adjusted(self) -> Floats:
@@ -109,6 +111,17 @@ class Standings:
             f"is against the last. Rating: Bradley-Terry, 400 points are odds of 10 to 1 to be ahead after {2 * SESSION} "
             "hands; one number can't show who beats whom, the crosstable does.",
         ]
+        if self.faults:
+            lines += [
+                "",
+                "## Faults",
+                "",
+                "A player that does not answer as it should forfeits the hand with what it has paid so far.",
+            ]
+        for name, faults in self.faults.items():
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults["counts"].items())
+            lines += ["", f"* **{name}** forfeited {sum(faults['counts'].values()):,} hands: {kinds}"]
+            lines += [f"  * {report}" for report in faults["reports"]]
         return "\n".join(lines) + "\n"
 
     def cells_csv(self) -> str:
@@ -137,7 +150,7 @@ class Standings:
         return _csv(header, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` needs the manifest and the cells, the rest is for the reader."""
+        """Plain values; `from_dict` needs manifest, cells and faults, the rest is for the reader."""
         cells = []
         for i, j in self.table.pairs():
             cell = self.table.cell(i, j)
@@ -160,6 +173,7 @@ class Standings:
             "totals": [_plain(standing) for standing in self.totals],
             "run_off": [_plain(standing) for standing in self.run_off],
             "ratings": [_plain(standing) for standing in self.ratings],
+            "faults": {name: dict(faults) for name, faults in self.faults.items()},
         }
 
     @classmethod
@@ -173,7 +187,7 @@ class Standings:
             (place[cell["a"]], place[cell["b"]]): (Estimate(cell["mbb_per_hand"], cell["standard_error"]), cell["deals"])
             for cell in values["cells"]
         }
-        return cls(Table.of(names, cells), values["manifest"])
+        return cls(Table.of(names, cells), values["manifest"], values["faults"])
 
 
 def _plain(standing: Standing) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from agents import load, names
 from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS, as_rules
+from evaluation.faults import Faults
 from evaluation.match import CHUNK, MatchResult, play_match
 from evaluation.ratings import Table
 from evaluation.standings import Standings, interval_text
@@ -48,6 +49,8 @@ class Conditions:
     seed: int
     rules: str = "archie"
     chunk: int = CHUNK
+    time_limit: float | None = None
+    """Seconds a player may take for one batch of decisions, see `evaluation.faults.TimedCalls`."""
 
     def check(self) -> None:
         """Raise `ArchieError` for what no match could be played under."""
@@ -55,6 +58,8 @@ class Conditions:
         for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ArchieError(f"{name} {getattr(self, name)}: expected at least {least}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ArchieError(f"time limit {self.time_limit}: expected more than 0 seconds")
 
     def cell_seed(self, a: str, b: str) -> int:
         """The seed of the match between two players, the same for (a, b) and (b, a)."""
@@ -71,6 +76,7 @@ class Conditions:
             "deals": self.deals,
             "seed": self.seed,
             "chunk": self.chunk,
+            "time_limit": self.time_limit,
             "rules": as_rules(self.rules).to_dict(),
             "versions": versions,
         }
@@ -141,8 +147,11 @@ def _die_with_parent() -> None:
 def _play(a: str, b: str, conditions: Conditions) -> dict[str, Any]:
     """One match in a worker; players are loaded there, as not all of them can be sent from one process to another."""
     rules = conditions.rules
-    seed = conditions.cell_seed(a, b)
-    return play_match(load(a, rules), load(b, rules), conditions.deals, seed, rules, conditions.chunk).to_dict()
+    result = play_match(
+        load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
+        strict=False, time_limit=conditions.time_limit,
+    )  # fmt: skip
+    return result.to_dict()
 
 
 def play(
@@ -177,7 +186,7 @@ def play(
     if "human" in players:
         raise ArchieError("player human: expected players that need no terminal")
     for name in players:
-        load(name, conditions.rules)
+        load(name, conditions.rules)  # what can't be played is found out before anything is
     pairs = [(a, b) for i, a in enumerate(players) for b in players[i + 1 :]]
     waiting = [(min(pair), max(pair)) for pair in pairs]
     count, cells = len(waiting), Cells()
@@ -202,7 +211,7 @@ def play(
 
     if waiting:
         _play_all(waiting, conditions, jobs, finished)
-    standings = Standings(_table(players, cells), conditions.manifest(players))
+    standings = Standings(_table(players, cells), conditions.manifest(players), faults_of(players, cells))
     if folder is not None:
         write(standings, folder)
     return standings
@@ -239,6 +248,21 @@ def _play_all(
 def _table(players: Sequence[str], cells: Cells) -> Table:
     place = {name: i for i, name in enumerate(players)}
     return Table.of(players, {(place[a], place[b]): (cell.mbb, cell.totals.deals) for (a, b), cell in cells.items()})
+
+
+def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]:
+    """The faults over all matches of each player that had some; the reports are those of its first matches by name."""
+    found = {}
+    for name in players:
+        matches = sorted(pair for pair in cells if name in pair)
+        faults = Faults()
+        for pair in matches:
+            more = cells[pair].faults[pair.index(name)]
+            kinds = (kind for kind, count in sorted(more.counts.items()) for _ in range(count))
+            faults = faults.with_more(kinds, more.reports)
+        if faults.total:
+            found[name] = faults.to_dict()
+    return found
 
 
 def write(standings: Standings, folder: Path) -> list[Path]:
@@ -280,6 +304,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rules", default="archie", choices=list(PRESETS))
     parser.add_argument("--chunk", type=int, default=CHUNK, help=f"deals played side by side (default {CHUNK})")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write matches, tables and picture here")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="a player's time for one batch of decisions")
     parser.add_argument("--jobs", type=int, default=1, help="processes that play at once (default 1)")
     parser.add_argument("--resume", action="store_true", help="go on with the matches in --out")
     return parser
@@ -288,7 +313,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
-    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk)
+    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit)
     try:
         if options.resume and options.out is None:
             raise ArchieError("--resume: expected --out with the folder to go on with")

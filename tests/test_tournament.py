@@ -20,8 +20,9 @@ from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy
 from evaluation.curves import Curve, band, read_curves, write_curves
+from evaluation.faults import Faults
 from evaluation.habits import KEPT, Habits, HandKinds, watch
-from evaluation.match import play_match
+from evaluation.match import MatchResult, play_match
 from evaluation.pictures import main as pictures
 from evaluation.ratings import (
     AVERAGE,
@@ -38,9 +39,9 @@ from evaluation.ratings import (
 )
 from evaluation.standings import Standings, mark
 from evaluation.stats import NORMAL_95, Estimate
-from evaluation.tournament import Conditions, cell_file, main, play, read
+from evaluation.tournament import Conditions, cell_file, faults_of, main, play, read
 
-PLAYERS = ("uniform", "raise", "call_draw", "rule_based")
+PLAYERS = ("uniform", "raise", "call_draw", "raise_draw")
 CONDITIONS = Conditions(deals=60, seed=3, chunk=32)
 
 
@@ -181,10 +182,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_cell_is_the_match_anybody_can_play_with_its_seed(folder: Path) -> None:
     standings = read(folder)
-    kept = json.loads(cell_file(folder, "call_draw", "rule_based").read_text())["result"]
-    assert kept["seed"] == CONDITIONS.cell_seed("rule_based", "call_draw") == CONDITIONS.cell_seed("call_draw", "rule_based")
-    again = play_match(load("call_draw"), load("rule_based"), CONDITIONS.deals, kept["seed"], chunk=CONDITIONS.chunk)
-    i, j = PLAYERS.index("call_draw"), PLAYERS.index("rule_based")
+    kept = json.loads(cell_file(folder, "call_draw", "raise_draw").read_text())["result"]
+    assert kept["seed"] == CONDITIONS.cell_seed("raise_draw", "call_draw") == CONDITIONS.cell_seed("call_draw", "raise_draw")
+    again = play_match(load("call_draw"), load("raise_draw"), CONDITIONS.deals, kept["seed"], chunk=CONDITIONS.chunk)
+    i, j = PLAYERS.index("call_draw"), PLAYERS.index("raise_draw")
     assert standings.table.cell(i, j) == again.mbb
     assert standings.table.cell(j, i) == -again.mbb
 
@@ -269,6 +270,7 @@ def test_outputs_read_back(folder: Path) -> None:
         (["uniform", "nobody"], "agent 'nobody': expected one of"),
         (["uniform", "human"], "player human"),
         (["uniform", "call", "--deals", "1"], "deals 1: expected at least 2"),
+        (["uniform", "call", "--time-limit", "0"], "time limit 0.0: expected more than 0"),
         (["uniform", "call", "--jobs", "0"], "jobs 0: expected at least 1"),
         (["uniform", "call", "--resume"], "--resume: expected --out"),
     ],
@@ -288,14 +290,30 @@ def test_the_command_line_writes_everything(tmp_path: Path, capsys: pytest.Captu
     ]  # fmt: skip
 
 
+def test_faults_are_added_up_over_matches_and_shown(folder: Path) -> None:
+    match = MatchResult.from_dict(json.loads(cell_file(folder, "call_draw", "raise").read_text())["result"])
+    bad = Faults({"exception": 2}, ("first",)), Faults({"exception": 1, "illegal action": 3}, ("second",))
+    cells = {("call", "raise"): replace(match, faults=bad), ("call", "uniform"): replace(match, faults=bad[::-1])}
+    faults = faults_of(("uniform", "call", "raise"), cells)
+    assert faults == {
+        "uniform": {"counts": {"exception": 2}, "reports": ["first"]},
+        "call": {"counts": {"exception": 3, "illegal action": 3}, "reports": ["first", "second"]},
+        "raise": {"counts": {"exception": 1, "illegal action": 3}, "reports": ["second"]},
+    }
+    standings = replace(read(folder), faults=faults)
+    assert "* **call** forfeited 6 hands: exception 3, illegal action 3\n  * first\n  * second\n" in standings.markdown()
+    assert Standings.from_dict(json.loads(json.dumps(standings.to_dict()))).faults == faults
+    assert "Faults" not in read(folder).markdown()
+
+
 def looks_drawn(path: Path) -> bool:
     """Whether a PNG has many colours, in every quarter more than one."""
     from matplotlib.image import imread
 
-    picture = imread(path)
+    picture = np.ascontiguousarray(np.rint(255 * imread(path)).astype(np.uint8)).view(np.uint32)[..., 0]  # RGBA
     height, width = picture.shape[0] // 2, picture.shape[1] // 2
     quarters = [picture[y : y + height, x : x + width] for y in (0, height) for x in (0, width)]
-    return all(len(np.unique(quarter.reshape(-1, quarter.shape[-1]), axis=0)) > 20 for quarter in quarters)
+    return all(len(np.unique(quarter)) > 20 for quarter in quarters)
 
 
 def test_the_heat_map_is_drawn(folder: Path) -> None:
@@ -393,10 +411,10 @@ def test_a_watched_player_that_answers_nonsense_is_named_by_the_match() -> None:
 
 
 def test_pictures_of_a_player_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["rule_based", "--against", "call_draw", "--deals", "300", "--seed", "4", "--out", str(tmp_path)]
+    arguments = ["uniform", "--against", "call_draw", "--deals", "300", "--seed", "4", "--out", str(tmp_path)]
     assert pictures(arguments) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("rule_based v call_draw: ")
+    assert printed[0].startswith("uniform v call_draw: ")
     assert printed[1:] == [str(tmp_path / name) for name in ("habits.json", "habits.png", "starting_hands.png")]
     assert looks_drawn(tmp_path / "habits.png")
     assert looks_drawn(tmp_path / "starting_hands.png")
