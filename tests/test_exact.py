@@ -111,7 +111,13 @@ def test_the_solver_finds_kuhns_value() -> None:
 
 @pytest.mark.parametrize(
     ("rules", "form", "sets"),
-    [("mini", "class", 127_722), ("mini", "full", 916_212), ("midi", "class", 690_970), ("midi", "full", 57_977_010)],
+    [
+        ("mini", "class", 127_722),
+        ("mini", "full", 916_212),
+        ("midi", "class", 690_970),
+        ("midi", "full", 57_977_010),
+        ("maxi", "class", 14_078_456),
+    ],
 )
 def test_information_sets_of_the_presets(rules: str, form: Form, sets: int) -> None:
     assert ExactGame(rules, form).information_sets == sets
