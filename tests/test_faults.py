@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -335,3 +336,23 @@ def test_an_interrupted_match_keeps_what_was_played_and_resumes(
     assert main([*arguments, "--resume"]) == 0
     ended = MatchResult.from_dict(json.loads(file.read_text()))
     assert ended.totals == play_match(CALLER, CALLER, 200, chunk=20).totals
+
+
+def test_a_policy_in_an_endless_loop_does_not_hold_up_the_end_of_the_program() -> None:
+    program = """
+from agents import load
+from archie_env.policy import UniformPolicy
+from evaluation.duplicate import format_match
+from evaluation.match import play_match
+
+class Endless(UniformPolicy):
+    name = "endless"
+    def act(self, observations, masks, rng):
+        while True:
+            pass
+
+print(format_match(play_match(Endless(), load("call_draw"), 10, strict=False, time_limit=0.2)))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert "endless forfeited 20 of 20 hands: time limit 10, disqualified 10" in ended.stdout
+    assert ended.stderr == ""
