@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from PIL import Image
 
 from evaluation.standings import MARKS, Standings, mark
 from evaluation.stats import NORMAL_95
@@ -46,9 +47,10 @@ def picture(width: float, height: float) -> Figure:
 def save(figure: Figure, path: Path) -> None:
     """Write a PNG beside the place and then move there, so that a reader never finds half a picture."""
     memory = io.BytesIO()
-    figure.savefig(memory, format="png", dpi=_DOTS, metadata={"Software": None})
+    figure.savefig(memory, format="png", dpi=_DOTS)
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(memory.getvalue())
+    with Image.open(memory) as drawn:  # a palette is enough for flat colours, and a third of the size
+        drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(part, format="png", optimize=True)
     part.replace(path)
 
 
@@ -76,7 +78,7 @@ def write_crosstable(standings: Standings, path: Path) -> None:
     labels, n = short_names(table.names), len(order)
     longest = max(map(len, labels))
     left, cell = 0.35 + 0.085 * longest, 1.02
-    turned = longest > 12
+    turned = longest > 11
     top, bottom = 0.95 + (0.07 * longest if turned else 0.2), 0.78
     right = 0.25
     width, height = max(left + cell * (n + 1.25) + right, 6.9), top + 0.68 * cell * n + bottom

@@ -23,8 +23,8 @@ from evaluation.stats import Estimate
 
 Floats = NDArray[np.float64]
 
-SESSION: Final = 50
-"""Deals of a session: 100 hands, long enough that whoever wins more chips a hand is ahead more often than not."""
+SESSION: Final = 10
+"""Deals of a session, 20 hands: many enough that their sum is about normal, too few for most wins to be certain."""
 SURE: Final = 0.9999
 """The chance of being ahead after a session counts at most this: certainty would put an infinite distance between ratings."""
 AVERAGE: Final = 1500.0

@@ -279,7 +279,7 @@ def write(standings: Standings, folder: Path) -> list[Path]:
     try:
         from evaluation.heat_map import write_crosstable  # matplotlib is not needed by the rest
     except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
+        if error.name not in ("matplotlib", "PIL"):
             raise
     else:
         write_crosstable(standings, folder / "table.png")
