@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from evaluation.exact import Evaluator
 from evaluation.exact_game import ExactGame
 from evaluation.strategy import PLAYERS, Strategy
 
+_WEIGHTS: Final = Path(__file__).resolve().parents[1] / "agents" / "weights"
 CASES: Final = ("both ways", "high only", "low only", "nobody")
 
 
@@ -68,18 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("agent", nargs="?", metavar="AGENT", help="default: the reference solution")
     parser.add_argument("--rules", default="mini", choices=[name for name, rules in PRESETS.items() if rules.draws == 1])
     options = parser.parse_args(arguments)
-    name = options.agent or f"solution:agents/weights/solution-{options.rules}.npz"
+    name = options.agent or f"solution:{_WEIGHTS / f'solution-{options.rules}.npz'}"
     try:
         evaluator = Evaluator(ExactGame(options.rules, "class"))
         shown, shares, scooped = showdowns(evaluator, AskedStrategy(load(name, options.rules), evaluator.game))
     except ArchieError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{name} against itself under rules {options.rules}: {shown:.1%} of hands are shown down; of these")
+    who = options.agent or "the reference solution"
+    print(f"{who} against itself under rules {options.rules}: {shown:.1%} of hands are shown down; of these")
     for case, share in zip(CASES, shares, strict=True):
-        print(
-            f"  {case:10}{share:7.1%}" + (f"  (one hand takes both parts in {scooped:.1%} of them)" if case == CASES[0] else "")
-        )
+        scoops = f"  (one hand takes both parts in {scooped:.1%} of them)" if case == CASES[0] else ""
+        print(f"  {case:10}{share:7.1%}{scoops}")
     return 0
 
 

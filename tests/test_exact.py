@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from itertools import combinations, permutations
 from pathlib import Path
@@ -19,7 +20,7 @@ from archie_env.game import Game
 from archie_env.observation import fields
 from archie_env.policy import Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import Rules, Stakes
-from evaluation import exact, exploitability
+from evaluation import exact, exploitability, showdowns
 from evaluation.asked import AskedStrategy, LooksAtSuitsError
 from evaluation.exact import Evaluator, evaluate
 from evaluation.exact_game import ExactGame, Form
@@ -400,6 +401,18 @@ def test_the_reference_solutions_are_as_good_as_they_say(rules: str, value: floa
     assert measured.mbb(measured.exploitability) == pytest.approx(policy.meta["exploitability_mbb"], abs=1e-3)
     assert measured.mbb(measured.exploitability) < 0.5
     assert measured.value == pytest.approx(value, abs=3e-4)
+
+
+def test_showdowns_of_the_reference_solution_of_mini(capsys: pytest.CaptureFixture[str]) -> None:
+    assert showdowns.main(["--rules", "mini"]) == 0
+    shown = capsys.readouterr().out
+    assert "the reference solution against itself under rules mini: 43.1% of hands are shown down" in shown
+    cases = dict(re.findall(r"^  (\D+?) +([\d.]+)%", shown, re.M))
+    assert {case: float(share) for case, share in cases.items()} == pytest.approx(
+        {"both ways": 19.1, "high only": 5.4, "low only": 69.9, "nobody": 5.6}, abs=0.2
+    )
+    assert showdowns.main(["nobody", "--rules", "mini"]) == 2
+    assert "error: agent 'nobody'" in capsys.readouterr().err
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
