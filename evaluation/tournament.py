@@ -18,6 +18,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -36,7 +37,9 @@ from evaluation.standings import Standings, interval_text
 from evaluation.timing import one_thread
 
 CELLS: Final = "cells"
-"""The folder of finished matches."""
+"""The folder of matches."""
+KEEP_EVERY: Final = 5.0
+"""Seconds between two writings of a match that goes on."""
 Cells = dict[tuple[str, str], MatchResult]
 """By the two names in alphabetical order: what the first won from the second."""
 
@@ -117,7 +120,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
-    """A finished match.
+    """A match, finished or not.
 
     Raises:
         ArchieError: if it was played under another manifest, naming the differences, or can't be read.
@@ -132,6 +135,16 @@ def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
     return result
 
 
+def write_cell(path: Path, manifest: Mapping[str, Any], result: MatchResult) -> None:
+    """The inverse of `read_cell`."""
+    write_text(path, json.dumps({"manifest": manifest, "result": result.to_dict()}, indent=1) + "\n")
+
+
+def part_file(path: Path) -> Path:
+    """Where the part of a match is kept whose end will be in ``path``."""
+    return path.with_suffix(".part")
+
+
 def _die_with_parent() -> None:
     """A killed tournament leaves no workers behind, which would otherwise wait for work for ever."""
     parent = multiprocessing.parent_process()
@@ -144,12 +157,25 @@ def _die_with_parent() -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
-def _play(a: str, b: str, conditions: Conditions) -> dict[str, Any]:
-    """One match in a worker; players are loaded there, as not all of them can be sent from one process to another."""
+def _play(a: str, b: str, conditions: Conditions, part: Path | None) -> dict[str, Any]:
+    """One match in a worker, from what ``part`` holds of it; what is played is kept there every few seconds.
+
+    Players are loaded here, as not all of them can be sent from one process to another.
+    """
+    manifest = conditions.manifest((a, b))
+    kept_at = time.monotonic()
+
+    def keep(result: MatchResult) -> None:
+        nonlocal kept_at
+        if part is not None and time.monotonic() - kept_at > KEEP_EVERY:
+            write_cell(part, manifest, result)
+            kept_at = time.monotonic()
+
     rules = conditions.rules
     result = play_match(
         load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
-        strict=False, time_limit=conditions.time_limit,
+        strict=False, time_limit=conditions.time_limit, written=keep,
+        earlier=read_cell(part, manifest) if part is not None and part.exists() else None,
     )  # fmt: skip
     return result.to_dict()
 
@@ -192,12 +218,14 @@ def play(
     count, cells = len(waiting), Cells()
     if folder is not None:
         (folder / CELLS).mkdir(parents=True, exist_ok=True)
-        if not resume and (found := sorted((folder / CELLS).glob("*.json"))):
+        if not resume and (found := [*(folder / CELLS).glob("*.json"), *(folder / CELLS).glob("*.part")]):
             raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
         for pair in waiting:
             path = cell_file(folder, *pair)
             if path.exists():
                 cells[pair] = read_cell(path, conditions.manifest(pair))
+            elif part_file(path).exists():
+                read_cell(part_file(path), conditions.manifest(pair))  # refused now and not by a worker in an hour
         waiting = [pair for pair in waiting if pair not in cells]
         if cells:
             tell(f"{len(cells)} of {count} matches were there already")
@@ -205,12 +233,13 @@ def play(
     def finished(pair: tuple[str, str], result: MatchResult) -> None:
         cells[pair] = result
         if folder is not None:
-            kept = {"manifest": conditions.manifest(pair), "result": result.to_dict()}
-            write_text(cell_file(folder, *pair), json.dumps(kept, indent=1) + "\n")
+            path = cell_file(folder, *pair)
+            write_cell(path, conditions.manifest(pair), result)
+            part_file(path).unlink(missing_ok=True)
         tell(f"{len(cells)} of {count}: {pair[0]} v {pair[1]} {interval_text(result.mbb)} mbb/hand, {result.seconds:.1f} s")
 
     if waiting:
-        _play_all(waiting, conditions, jobs, finished)
+        _play_all(waiting, conditions, folder, jobs, finished)
     standings = Standings(_table(players, cells), conditions.manifest(players), faults_of(players, cells))
     if folder is not None:
         write(standings, folder)
@@ -220,13 +249,15 @@ def play(
 def _play_all(
     pairs: Sequence[tuple[str, str]],
     conditions: Conditions,
+    folder: Path | None,
     jobs: int,
     finished: Callable[[tuple[str, str], MatchResult], None],
 ) -> None:
     # Workers even for one job: a library's threads may add up in another order, and a sampled action may turn on it.
     context = multiprocessing.get_context("spawn")
     with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _die_with_parent) as pool:
-        matches = {pool.submit(_play, *pair, conditions): pair for pair in pairs}
+        parts = [None if folder is None else part_file(cell_file(folder, *pair)) for pair in pairs]
+        matches = {pool.submit(_play, *pair, conditions, part): pair for pair, part in zip(pairs, parts, strict=True)}
         try:
             for match in as_completed(matches):
                 pair = matches[match]

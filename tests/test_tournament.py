@@ -39,7 +39,7 @@ from evaluation.ratings import (
 )
 from evaluation.standings import Standings, mark
 from evaluation.stats import NORMAL_95, Estimate
-from evaluation.tournament import Conditions, cell_file, faults_of, main, play, read
+from evaluation.tournament import Conditions, cell_file, faults_of, main, part_file, play, read, read_cell, write_cell
 
 PLAYERS = ("uniform", "raise", "call_draw", "raise_draw")
 CONDITIONS = Conditions(deals=60, seed=3, chunk=32)
@@ -219,6 +219,30 @@ def test_a_killed_tournament_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     assert len(told) == 2 + 1 + 4
     assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
     assert (tmp_path / "table.json").read_bytes() == (folder / "table.json").read_bytes()
+
+
+def test_a_match_that_was_being_played_goes_on_from_its_kept_part(folder: Path, tmp_path: Path) -> None:
+    pair = ("call_draw", "uniform")
+    parts: list[MatchResult] = []
+    seed = CONDITIONS.cell_seed(*pair)
+    play_match(load(pair[0]), load(pair[1]), 60, seed, chunk=32, strict=False, written=parts.append)
+    assert [part.totals.deals for part in parts] == [32, 60]
+    path = cell_file(tmp_path, *pair)
+    path.parent.mkdir()
+    # squares of chips that nobody won: what the tournament makes of them shows that the part was gone on from
+    marked = replace(parts[0], totals=replace(parts[0].totals, dealer_squares=parts[0].totals.dealer_squares + 1000))
+    for part, more in ((parts[0], 0), (marked, 1000)):
+        path.unlink(missing_ok=True)
+        write_cell(part_file(path), CONDITIONS.manifest(pair), part)
+        with pytest.raises(ArchieError, match="holds 1 matches"):
+            play(pair, CONDITIONS, tmp_path)
+        with pytest.raises(ArchieError, match="deals is 60 there, 92 expected"):
+            play(pair, replace(CONDITIONS, deals=92), tmp_path, resume=True)
+        play(pair, CONDITIONS, tmp_path, resume=True)
+        totals = read_cell(path, CONDITIONS.manifest(pair)).totals
+        assert totals == replace(parts[1].totals, dealer_squares=parts[1].totals.dealer_squares + more)
+        assert not part_file(path).exists()
+    assert read_cell(cell_file(folder, *pair), CONDITIONS.manifest(pair)).totals == parts[1].totals
 
 
 def test_matches_under_other_conditions_are_refused_with_the_difference(folder: Path) -> None:
