@@ -20,7 +20,7 @@ from agents.scripted import checked_rows
 from archie_env._core.state import DISCARD
 from archie_env._jit import kernel
 from archie_env.errors import ArchieError
-from archie_env.observation import highest, width
+from archie_env.observation import fields, highest, width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
 
@@ -80,6 +80,7 @@ class PPOPolicy(StochasticPolicy):
         self.weights = {name: _finite(name, array) for name, array in weights.items()}
         self._reader = HandReader(self.rules)
         self._features, self._slots = self.meta["hand_features"], self.meta["slots"]
+        self._slot_block = next(field for field in fields(self.rules) if field.name == "slots")
         self._scale = (1 / highest(self.rules)).astype(np.float32)
         stages = [f"layer{i}" for i in range(max(1, (len(self.weights) - 1) // 2))] + ["head"]
         expected = [f"{stage}.{part}" for stage in stages for part in ("weight", "bias")]
@@ -101,6 +102,7 @@ class PPOPolicy(StochasticPolicy):
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`; raises `ArchieError` for rows of other rules and masks that allow nothing."""
         rows = checked_rows(observations, masks, self.rules)
+        self._check_slots(rows)
         result = np.empty(masks.shape, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # found in the result
             for start in range(0, len(rows), _ROWS):
@@ -113,6 +115,15 @@ class PPOPolicy(StochasticPolicy):
             result[:] = 0
             result[np.arange(len(result)), best] = 1
         return result
+
+    def _check_slots(self, rows: NDArray[np.int8]) -> None:
+        """Raise `ArchieError` unless every slot shows one card: the kernel that reads them has tables of real hands only."""
+        block, ranks = self._slot_block, len(self.rules.ranks)
+        slots = rows[:, block.start : block.start + block.size].reshape(len(rows), *block.shape) != 0
+        whole = (slots[:, :, :ranks].sum(axis=2) == 1) & (slots[:, :, ranks:].sum(axis=2) == 1)
+        if not whole.all():
+            row = int(whole.all(axis=1).argmin())
+            raise ArchieError(f"observations[{row}]: no row of rules {self.rules.name!r}: expected one card in each slot")
 
     def _fill(self, rows: NDArray[np.int8], masks: Masks, result: Probabilities) -> None:
         features, keeps = self._reader(rows)

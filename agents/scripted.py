@@ -6,11 +6,13 @@ They are fixed reference points: a strategy that cannot beat them has learnt not
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import _kernels
+from archie_env._jit import kernel
 from archie_env.errors import ArchieError
 from archie_env.observation import (
     fields,
@@ -45,11 +47,34 @@ def layout(rules: Rules) -> NDArray[np.void]:
     return record
 
 
+@kernel
+def first_impossible(layouts: Any, rows: Any) -> Any:
+    """The first of the rows ``(n, d)`` that holds too many cards in a betting round, or no whole hand in its own, or -1.
+
+    What reads hands has room for as many cards as the rules deal.
+    """
+    layout = layouts[0]
+    size, deck_size, at = np.int64(layout["hand_size"]), np.int64(layout["deck_size"]), np.int64(layout["held"])
+    rounds = np.int64(layout["draws"]) + 1
+    for i in range(len(rows)):
+        row = rows[i]
+        now = _kernels.read_round(layout, row)
+        for r in range(rounds):
+            held = row[at + r * deck_size : at + (r + 1) * deck_size]
+            cards = np.int8(0)  # a narrow sum is what makes this loop fast
+            for column in range(deck_size):
+                cards = np.int8(cards + np.int8(held[column] != 0))
+            if cards > size or (r == now and cards < size):
+                return i
+    return -1
+
+
 def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDArray[np.int8]:
     """``(n, d)`` int8 rows of these rules, or an error: a kernel would read other memory from rows of other rules.
 
     Raises:
-        ArchieError: for anything but arrays of numbers, of the shapes of these rules, with a legal action in each row.
+        ArchieError: for anything but arrays of numbers, of the shapes of these rules, with a whole hand and a legal action in
+            each row.
     """
     d, a = width(rules), rules.actions
     for name, array in (("observations", observations), ("masks", masks)):
@@ -64,7 +89,14 @@ def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDAr
     nothing = masks.any(axis=1)
     if not nothing.all():
         raise ArchieError(f"masks[{nothing.argmin()}]: no action is legal, expected at least one in every row")
-    return np.ascontiguousarray(unscaled(observations, rules))
+    with np.errstate(invalid="ignore"):  # a row of nan holds no hand
+        rows = np.ascontiguousarray(unscaled(observations, rules))
+    impossible = first_impossible(layout(rules), rows)
+    if impossible >= 0:
+        raise ArchieError(
+            f"observations[{impossible}]: no row of rules {rules.name!r}: expected {rules.hand_size} cards in its betting round"
+        )
+    return rows
 
 
 class ScriptedPolicy:

@@ -180,11 +180,29 @@ def test_rows_and_masks_that_do_not_belong_to_the_rules_are_refused(name: str) -
     ]  # fmt: skip
     some = masks.copy()
     some[1] = 0
-    for pairs, message in ((shapes, "expected \\(n, "), (kinds, "of type .*: expected an array"),
-                           ([(rows, some)], r"masks\[1\]: no action is legal")):  # fmt: skip
+    chance = np.random.default_rng(1)
+    contents = [
+        (chance.integers(0, 2, rows.shape).astype(np.int8), masks),
+        *((np.full_like(rows, value), masks) for value in (0, 127, -128)),
+        *((np.full(rows.shape, value, np.float32), masks) for value in (np.nan, 1e9)),
+    ]
+    for pairs, message in (
+        (contents, r"observations\[\d\]: no row of rules 'mini'"),
+        (shapes, "expected \\(n, "),
+        (kinds, "of type .*: expected an array"),
+        ([(rows, some)], r"masks\[1\]: no action is legal"),
+    ):
         for observations, allowed in pairs:
             with pytest.raises(ArchieError, match=message):
                 player(name).act(observations, allowed, np.random.default_rng(5))  # type: ignore[arg-type]
+
+
+def test_a_row_without_its_slots_is_refused_by_the_network_that_reads_them() -> None:
+    rows, masks = situations("mini")
+    rows, slots = rows[:3].copy(), next(block for block in fields("mini") if block.name == "slots")
+    rows[1, slots.start + slots.size - 1] ^= 1
+    with pytest.raises(ArchieError, match=r"observations\[1\]: no row of rules 'mini': expected one card in each slot"):
+        player("ppo").probabilities(rows, masks[:3])
 
 
 def test_a_network_of_one_unit_plays_every_legal_action_alike() -> None:
