@@ -26,7 +26,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
     """Heads-up Archie as an AEC environment.
 
     Args:
-        rules: a preset's name (archie, barge, pagat, mini, midi) or a `Rules` value.
+        rules: a preset's name (archie, barge, pagat, mini, midi, maxi) or a `Rules` value.
         render_mode: ``ansi`` for text, ``rgb_array`` for a picture, ``human`` to print the text after every step, or None.
         hands: play a session of this many hands, positions swapping; None plays one hand, or with ``stack`` until a player
             can't cover the reserve.

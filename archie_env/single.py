@@ -35,7 +35,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     Args:
         opponent: a `Policy`, or its name: ``uniform``, and in the checkout whatever ``agents.load`` knows.
         seat: ``alternate`` (positions swap from hand to hand), ``dealer`` or ``big_blind``.
-        rules: a preset's name (archie, barge, pagat, mini, midi) or a `Rules` value.
+        rules: a preset's name (archie, barge, pagat, mini, midi, maxi) or a `Rules` value.
         render_mode: ``ansi``, ``rgb_array``, ``human`` (prints after every step) or None; seen from the learner's chair.
         dtype: ``float32`` observations scaled to [0, 1], or ``int8`` as the engine writes them.
         replacements: ``shared`` or ``per_seat``, see `Batch`.
