@@ -122,7 +122,6 @@ def write_crosstable(standings: Standings, path: Path) -> None:
         line = "What the row won from the column, milli-big-blinds per hand ± 95 % interval"
         figure.text(0.02, 1 - 0.58 / height, line, color=FAINT, fontsize=9, va="center")
         levels = ", ".join(f"< {level:g} {stars}" for level, stars in reversed(MARKS))
-        cells = len(table.pairs())
-        note = f"{standings.conditions}.\nBold: significant, p {levels}, corrected for all {cells} cells together (Holm)."
+        note = f"{standings.conditions}.\nBold: significant, p {levels}, {standings.correction}."
         figure.text(0.02, 0.33 / height, note, color=FAINT, fontsize=8, va="center", linespacing=1.5)
         save(figure, path)

@@ -77,6 +77,12 @@ class Standings:
         rules = Rules.from_dict(self.manifest["rules"]).name
         return f"{count} deals played twice in each cell, rules {rules}, seed {self.manifest['seed']}"
 
+    @property
+    def correction(self) -> str:
+        """For how many comparisons the marks are corrected, in words."""
+        cells = len(self.table.pairs())
+        return f"corrected for all {cells} cells together by Holm's method" if cells > 1 else "of this one cell"
+
     def markdown(self) -> str:
         """Crosstable, rankings and ratings, for reading."""
         names = self.table.names
@@ -89,11 +95,10 @@ class Standings:
             total = self.table.total(i, range(len(names)))
             rows.append([names[i], *cells, interval_text(total)])
         lines = ["# Tournament", "", f"{self.conditions}.", "", *_grid(rows), ""]
-        pairs = len(self.table.pairs())
         lines += [
             "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
-            f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, corrected for all {pairs} cells "
-            "together by Holm's method; a cell without stars may be luck. Total: the mean over opponents.",
+            f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {self.correction}; a "
+            "cell without stars may be luck. Total: the mean over opponents.",
             "",
             "## Rankings",
             "",
