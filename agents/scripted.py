@@ -48,8 +48,9 @@ def layout(rules: Rules) -> NDArray[np.void]:
 
 
 @kernel
-def first_impossible(layouts: Any, rows: Any) -> Any:
-    """The first of the rows ``(n, d)`` that holds too many cards in a betting round, or no whole hand in its own, or -1.
+def first_impossible(layouts: Any, rows: Any, masks: Any) -> Any:
+    """The first of the rows ``(n, d)`` that no player can be shown, or -1: too many cards in a betting round, no whole hand in
+    its own, or no legal action.
 
     What reads hands has room for as many cards as the rules deal.
     """
@@ -58,6 +59,11 @@ def first_impossible(layouts: Any, rows: Any) -> Any:
     rounds = np.int64(layout["draws"]) + 1
     for i in range(len(rows)):
         row = rows[i]
+        legal = False
+        for action in range(masks.shape[1]):
+            legal |= masks[i, action] != 0
+        if not legal:
+            return i
         now = _kernels.read_round(layout, row)
         for r in range(rounds):
             held = row[at + r * deck_size : at + (r + 1) * deck_size]
@@ -69,6 +75,11 @@ def first_impossible(layouts: Any, rows: Any) -> Any:
     return -1
 
 
+@functools.cache
+def _shape(rules: Rules) -> tuple[int, int]:
+    return width(rules), rules.actions
+
+
 def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDArray[np.int8]:
     """``(n, d)`` int8 rows of these rules, or an error: a kernel would read other memory from rows of other rules.
 
@@ -76,7 +87,7 @@ def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDAr
         ArchieError: for anything but arrays of numbers, of the shapes of these rules, with a whole hand and a legal action in
             each row.
     """
-    d, a = width(rules), rules.actions
+    d, a = _shape(rules)
     for name, array in (("observations", observations), ("masks", masks)):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
@@ -86,13 +97,16 @@ def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDAr
             f"observations {observations.shape} and masks {masks.shape}: "
             f"expected (n, {d}) and (n, {a}) under rules {rules.name!r}"
         )
-    nothing = masks.any(axis=1)
-    if not nothing.all():
-        raise ArchieError(f"masks[{nothing.argmin()}]: no action is legal, expected at least one in every row")
-    with np.errstate(invalid="ignore"):  # a row of nan holds no hand
-        rows = np.ascontiguousarray(unscaled(observations, rules))
-    impossible = first_impossible(layout(rules), rows)
+    if observations.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # a row of nan holds no hand
+            rows = unscaled(observations, rules)
+    else:
+        rows = observations.astype(np.int8, copy=False)
+    rows = np.ascontiguousarray(rows)
+    impossible = first_impossible(layout(rules), rows, masks)
     if impossible >= 0:
+        if not masks[impossible].any():
+            raise ArchieError(f"masks[{impossible}]: no action is legal, expected at least one in every row")
         raise ArchieError(
             f"observations[{impossible}]: no row of rules {rules.name!r}: expected {rules.hand_size} cards in its betting round"
         )
