@@ -70,7 +70,7 @@ class Table(ReadsRulebook):
 
     options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
     render_mode: str | None
-    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_look_kernel", "_play_kernel")
+    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_play_kernel")
 
     def _sit_down(
         self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None
@@ -85,10 +85,6 @@ class Table(ReadsRulebook):
         self._games: NDArray[Any] = np.zeros(1, GAME)
         self._hand_number = -1
         self._history: list[int] = []
-
-    def _find(self) -> None:
-        super()._find()
-        self._look_kernel = bound("look_seat", self._dtype.name)
 
     def _next_hand(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[int, NDArray[np.int8], int]:
         """Turn to hand 0 of a seed, or to the next of the present stream; bad input changes nothing.

@@ -135,7 +135,8 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         if row is None:
             self._check_begun("observe")
             row = self._rows[seat] = next(self._new_rows)
-            self._look_kernel(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
+            look = bound("look_seat", self._dtype.name)  # few ask for more than the row of the seat to act
+            look(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
         return {"observation": row, "action_mask": self._masks[seat]}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:

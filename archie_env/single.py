@@ -50,7 +50,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     A seed fixes the cards and the opponent's random choices; a `reset` without one goes on to the next hand.
     """
 
-    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_mask_kernel", "_look_across_kernel")
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_look_kernel", "_mask_kernel", "_look_across_kernel")
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": 1}  # type: ignore[misc]
 
     def __init__(
@@ -79,6 +79,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
     def _find(self) -> None:
         super()._find()
         self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
+        self._look_kernel = bound("look_seat", self._dtype.name)
         self._play_kernel, self._look_across_kernel = bound("play_and_mask"), bound("look_seat", "int8")
 
     def reset(

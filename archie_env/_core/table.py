@@ -4,10 +4,52 @@ from __future__ import annotations
 
 from archie_env._core.encode import encode, write_mask
 from archie_env._core.play import allowed, deal_hand, open_game, settle_through, step
-from archie_env._jit import kernel
+from archie_env._jit import inner, kernel
 
 ILLEGAL = -1
 ENDED = 2
+
+
+# What several kernels do is `inner`: an entrance from Python would be compiled for each of them, and taken for few.
+
+
+@inner
+def deal_one(game, book, hand_number, dealer, deck, given):
+    """Deal a hand.  ``dealer``: a seat, or -1 for the key's.  ``deck``: all cards, the first ``given`` of them fixed."""
+    if dealer >= 0:
+        game["first_dealer"] = dealer ^ (hand_number & 1)
+    if given > 0:
+        for i in range(book["deck_size"]):
+            game["deck"][i] = deck[i]
+    deal_hand(game, book, hand_number, given)
+
+
+@inner
+def seat_to_act(game):
+    """The seat to act, or ``ENDED``."""
+    return ENDED if game["over"] else game["turn"] ^ game["dealer"]
+
+
+@inner
+def write_masks(game, book, masks):
+    """Write what each seat may do, ``(2, a)``: zeros for a seat that is not to act.  Returns the seat to act or ``ENDED``."""
+    seat = seat_to_act(game)
+    for s in range(2):
+        if s == seat:
+            write_mask(game, book, masks[s])
+        else:
+            for a in range(book["actions"]):
+                masks[s, a] = 0
+    return seat
+
+
+@inner
+def play_one(game, book, action):
+    """Play an action; returns the seat to act next or ``ENDED``, or ``ILLEGAL``, and nothing played, if it is not legal."""
+    if not allowed(game, book, action):
+        return ILLEGAL
+    step(game, book, action)
+    return seat_to_act(game)
 
 
 @kernel
@@ -18,14 +60,8 @@ def open_table(games, seed, index):
 
 @kernel
 def deal_table(games, books, hand_number, dealer, deck, given):
-    """Deal a hand.  ``dealer``: a seat, or -1 for the key's.  ``deck``: all cards, the first ``given`` of them fixed."""
-    game, book = games[0], books[0]
-    if dealer >= 0:
-        game["first_dealer"] = dealer ^ (hand_number & 1)
-    if given > 0:
-        for i in range(book["deck_size"]):
-            game["deck"][i] = deck[i]
-    deal_hand(game, book, hand_number, given)
+    """See `deal_one`."""
+    deal_one(games[0], books[0], hand_number, dealer, deck, given)
 
 
 @kernel
@@ -38,20 +74,9 @@ def settle_table(games, books):
 
 
 @kernel
-def seat_to_act(games):
-    """The seat to act, or ``ENDED``."""
-    game = games[0]
-    return ENDED if game["over"] else game["turn"] ^ game["dealer"]
-
-
-@kernel
 def play_table(games, books, action):
-    """Play an action and return the seat to act next or ``ENDED``; ``ILLEGAL``, and nothing played, if it is not legal."""
-    game, book = games[0], books[0]
-    if not allowed(game, book, action):
-        return ILLEGAL
-    step(game, book, action)
-    return seat_to_act(games)
+    """See `play_one`."""
+    return play_one(games[0], books[0], action)
 
 
 @kernel
@@ -63,42 +88,35 @@ def look_seat(games, books, seat, row, pot_scale, owed_scale):
 
 @kernel
 def look_masks(games, books, masks):
-    """Write what each seat may do, ``(2, a)``: zeros for a seat that is not to act.  Returns the seat to act or ``ENDED``."""
-    game, book = games[0], books[0]
-    seat = seat_to_act(games)
-    for s in range(2):
-        if s == seat:
-            write_mask(game, book, masks[s])
-        else:
-            for a in range(book["actions"]):
-                masks[s, a] = 0
-    return seat
+    """See `write_masks`."""
+    return write_masks(games[0], books[0], masks)
 
 
 @kernel
 def begin_table(games, books, hand_number, dealer, deck, given, row, masks, pot_scale, owed_scale):
-    """`deal_table`, then write what the seat to act sees and may do; returns that seat."""
-    deal_table(games, books, hand_number, dealer, deck, given)
-    seat = look_masks(games, books, masks)
-    look_seat(games, books, seat, row, pot_scale, owed_scale)
-    return seat
+    """Deal as `deal_one` does, then write what the seat to act sees and may do; returns that seat."""
+    game, book = games[0], books[0]
+    deal_one(game, book, hand_number, dealer, deck, given)
+    encode(game, book, game["turn"], row, pot_scale, owed_scale)
+    return write_masks(game, book, masks)
 
 
 @kernel
 def step_table(games, books, action, row, masks, pot_scale, owed_scale):
-    """`play_table`, then write what the seat to act sees and may do: one call for a whole environment step."""
-    seat = play_table(games, books, action)
+    """Play as `play_one` does, then write what the seat to act sees and may do: one call for a whole environment step."""
+    game, book = games[0], books[0]
+    seat = play_one(game, book, action)
     if seat != ILLEGAL:
-        look_masks(games, books, masks)
+        write_masks(game, book, masks)
         if seat != ENDED:
-            look_seat(games, books, seat, row, pot_scale, owed_scale)
+            encode(game, book, game["turn"], row, pot_scale, owed_scale)
     return seat
 
 
 @kernel
 def play_and_mask(games, books, action, masks):
-    """`play_table`, then write what each seat may do."""
-    seat = play_table(games, books, action)
+    """Play as `play_one` does, then write what each seat may do."""
+    seat = play_one(games[0], books[0], action)
     if seat != ILLEGAL:
-        look_masks(games, books, masks)
+        write_masks(games[0], books[0], masks)
     return seat
