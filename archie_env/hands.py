@@ -115,10 +115,6 @@ class HandValues:
         book = self._books[0]
         return int(high_value(book, places)), int(low_value(book, places))
 
-    def category(self, high: int) -> int:
-        """The category of a high value, 0 high card .. 8 straight flush."""
-        return self._highs[self._check(high, self._highs, "high") - 1][0]
-
     def qualifies_high(self, high: int) -> bool:
         """Whether a high value reaches the qualifier (R3.2)."""
         return high >= self.high_qualifier

@@ -8,9 +8,8 @@ from archie_env._jit import inner
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_27, _30, _31, _32, _40 = (np.uint64(n) for n in (27, 30, 31, 32, 40))
+_27, _30, _31, _32 = (np.uint64(n) for n in (27, 30, 31, 32))
 ONE = np.uint64(1)
-_UNIT = 1.0 / (1 << 24)
 
 
 @inner
@@ -31,9 +30,3 @@ def stream_key(seed, index):
 def below(bits, n):
     """A number 0 .. n - 1 from 64 random bits; n is small, so the bias is under 2 ** -26."""
     return np.int64(((bits >> _32) * np.uint64(n)) >> _32)
-
-
-@inner
-def unit(bits):
-    """A float in [0, 1) from 64 random bits."""
-    return np.float64(bits >> _40) * _UNIT

@@ -14,7 +14,7 @@ FOLD, CALL, RAISE, DISCARD = 0, 1, 2, 3
 """Actions: ``CALL`` is also check, ``RAISE`` also bet; ``DISCARD + m`` throws the cards whose bits are set in ``m``."""
 
 MAX_HAND, MAX_DRAWS, MAX_CAP = 5, 3, 6
-MAX_ROUNDS, MAX_WAGERS = MAX_DRAWS + 1, MAX_CAP + 2  # a check, every wager of the cap, and the call that ends it
+MAX_ROUNDS = MAX_DRAWS + 1
 MAX_ACTIONS = DISCARD + 2**MAX_HAND
 NO_CARD = 52
 """Fills the places of a hand that hold no card: it sorts behind every card and adds nothing to a hand's number."""
