@@ -28,10 +28,8 @@ GAME = np.dtype(
         ("key", "u8"),  # the stream of hands this game belongs to: a hash of (seed, game index)
         ("stream", "u8"),  # the cards of this hand: a hash of (key, hand number)
         ("hand_number", "i4"),  # hands dealt before this one
-        (
-            "betting",
-            "u8",
-        ),  # two bits for each betting action so far, check/call and bet/raise, as the information state has them
+        # Two bits for each betting action so far, check/call and bet/raise, as in a row: 4 rounds of MAX_CAP + 2 just fit
+        ("betting", "u8"),
         ("net", "i2"),  # chips position 0 has won (lost, if negative) once over
         ("paid", "i2", (2,)),  # chips in the pot, by position
         ("next", "i2", (2,)),  # place in the deck of the next card; per seat only if BOOK["per_seat"]
@@ -46,11 +44,8 @@ GAME = np.dtype(
         ("folded", "i1"),  # position that folded + 1, or 0
         ("draws", "i1", (2, MAX_DRAWS)),  # [position, draw]: cards thrown + 1, 0 = not committed yet
         ("shown", "i1", (2, MAX_DRAWS)),  # the same, once the other player knows it
-        (
-            "hand",
-            "i1",
-            (2, MAX_ROUNDS, MAX_HAND),
-        ),  # [position, round, i]: ascending cards held in that betting round, NO_CARD else
+        # [position, round, i]: ascending cards held in that betting round, NO_CARD behind them and in rounds to come
+        ("hand", "i1", (2, MAX_ROUNDS, MAX_HAND)),
         ("deck", "i1", (52,)),  # deck[:next] are out, in the order dealt
     ],
     align=True,
