@@ -22,9 +22,10 @@ from agents.human import PlayerLeftError
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from training import checkpoint
-from training.config import Config, config_from, differences, load_config
+from training.config import Config, config_from, load_config
 from training.reference import Score, habits, match
 from training.run import Account, Run
+from training.settings import differences
 
 CHECKPOINT: Final = "checkpoint.npz"
 POLICY: Final = "policy.npz"
