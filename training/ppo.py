@@ -24,7 +24,7 @@ from archie_env.errors import ArchieError, ConfigError
 from training import checkpoint
 from training.config import Config, config_from, load_config
 from training.reference import Score, habits, match
-from training.run import Account, Run
+from training.run import Account, Run, on_threads
 from training.settings import differences
 
 CHECKPOINT: Final = "checkpoint.npz"
@@ -118,7 +118,11 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used; while training,
             for weights that are no longer finite.
     """
+    with on_threads(config.threads):
+        return _train(config, out, resume, quiet)
 
+
+def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
     def say(text: str) -> None:
         if not quiet:
             tqdm.write(text)

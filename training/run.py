@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from sb3_contrib import MaskablePPO
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
 
 from agents.ppo import PPOPolicy
 from archie_env._core.seats import BOTH
@@ -24,17 +27,40 @@ from training.selfplay import Lineup, PastSelves, TwoSeatBuffer
 from training.vec_env import TablesVecEnv
 
 
-class Run:
-    """One training run: everything that changes while it goes on, and nothing else."""
+@contextmanager
+def on_threads(threads: int) -> Iterator[None]:
+    """Let torch and the BLAS of NumPy, in which frozen players think, use so many threads meanwhile.
 
-    def __init__(self, config: Config) -> None:
+    Threads of a BLAS wait for each other busily: on small batches, beside other work, a second one costs more than it gives.
+    """
+    before = th.get_num_threads()
+    th.set_num_threads(threads)
+    try:
+        with threadpool_limits(threads, "blas"):
+            yield
+    finally:
+        th.set_num_threads(before)
+
+
+class Run:
+    """One training run: everything that changes while it goes on, and nothing else.
+
+    Args:
+        config: what it is.
+        players: by name, in place of what ``agents.load`` gives; for opponents that have no name to load them by.
+    """
+
+    def __init__(self, config: Config, players: Mapping[str, Policy] | None = None) -> None:
         from agents import load  # names are resolved once the configuration is known to be good
 
-        th.set_num_threads(config.threads)
         th.distributions.Distribution.set_default_validate_args(False)  # masks keep every distribution valid; 3 % of the time
         self.config, self.rules = config, config.played()
-        self.references: dict[str, Policy] = {name: load(name, self.rules) for name in config.report.agents}
-        named = {name: load(name, self.rules) for name in config.opponents.named}
+        known = dict(players or {})
+        for name in (*config.report.agents, *config.opponents.named):
+            if name not in known:
+                known[name] = load(name, self.rules)
+        self.references = {name: known[name] for name in config.report.agents}
+        named = {name: known[name] for name in config.opponents.named}
         streams = np.random.SeedSequence(config.seed).spawn(2)
         self.past = PastSelves(config.opponents.past_kept, np.random.default_rng(streams[0]))
         self.lineup = Lineup(config.opponents, self.past, named)
