@@ -1,8 +1,8 @@
 """Sampled ranges for local best response: hands the other may hold, as whole games that agree with everything one player saw.
 
-A *particle* is a `GAME` dealt from a deck in which the player's own cards lie where it got them and all others lie at random, and
-played up to the decision with the actions seen.  What a row shows is kept in a `SCRIPT`; particles of script s are the games
-``s * n .. s * n + n - 1``.  Decks are dealt per seat, so that what the player throws never moves a card of the other.
+A *particle* is a `GAME` dealt from a deck in which the player's own cards lie where it got them and all others lie at random,
+and played up to the decision with the actions seen.  What a row shows is kept in a `SCRIPT`; particles of script s are the
+games ``s * n .. s * n + n - 1``.  Decks are dealt per seat, so that what the player throws never moves a card of the other.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ SCRIPT = np.dtype(
 @inner
 def holds(hand, card):
     """Whether a hand of five places has a card."""
+    found = False
     for i in range(MAX_HAND):
-        if hand[i] == card:
-            return True
-    return False
+        found |= hand[i] == card
+    return found
 
 
 @kernel
@@ -272,8 +272,8 @@ def condition(games, books, scripts, index, chances, weights, streams):
 def resample(games, books, scripts, weights, streams):
     """Where the weights of a script's particles have become uneven, replace light particles by copies of heavy ones.
 
-    Cards that nobody has got yet are shuffled in every copy.  Where no particle has any weight, the other did what it never does
-    with the sampled hands: all count alike again.
+    Cards that nobody has got yet are shuffled in every copy.  Where no particle has any weight, the other did what it never
+    does with the sampled hands: all count alike again.
     """
     book = books[0]
     particles = len(games) // len(scripts)
@@ -389,7 +389,10 @@ def final_shares(games, books, scripts, shares):
 
 @kernel
 def raise_all(games, books, scripts, index, observations, masks):
-    """Let the player raise where it may; list the particles in which it did, with what the other sees then.  Returns how many."""
+    """Let the player raise where it may; list the particles in which it did, with what the other sees then.
+
+    Returns how many.
+    """
     book, one = books[0], np.int8(1)
     particles, count = len(games) // len(scripts), 0
     for i in range(len(games)):
@@ -438,8 +441,8 @@ def choose_bets(games, books, scripts, weights, shares, folds, actions):
 def choose_discards(rolled, books, layouts, scripts, weights, completions, streams, actions):
     """The discard whose final hand gets the greatest share from the other's final hands.
 
-    ``rolled``: the particles played to the end.  Every discard is completed with the same unseen cards, ``completions`` times in
-    each particle; later draws are those of a simple player.  Scripts of bets are left alone.
+    ``rolled``: the particles played to the end.  Every discard is completed with the same unseen cards, ``completions`` times
+    in each particle; later draws are those of a simple player.  Scripts of bets are left alone.
     """
     book, layout = books[0], layouts[0]
     n, draws, limit = np.int64(book["hand_size"]), np.int64(book["draws"]), np.int64(book["max_discard"])

@@ -24,7 +24,7 @@ from archie_env.batch import Hands
 from archie_env.cards import format_cards
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import decode
-from archie_env.policy import Policy, StochasticPolicy, sample
+from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, sample
 from archie_env.rules import Rules
 
 ILLEGAL: Final = "illegal action"
@@ -129,6 +129,36 @@ class TimedCalls:
     def close(self) -> None:
         """Let the thread end, at once or when its call returns."""
         self._calls.put(None)
+
+
+class TimedPolicy:
+    """A policy that is asked outside of a match, each call waited for no longer than so many seconds, as `TimedCalls` does.
+
+    Nothing is forfeited here: who asks gets the `TimeLimitError`, and this object can't be used again.
+    """
+
+    def __init__(self, policy: Policy, seconds: float) -> None:
+        self.name, self._policy, self._timed = policy.name, policy, TimedCalls(seconds)
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        """See `Policy.probabilities`; raises `TimeLimitError`."""
+        rows, legal = observations.copy(), masks.copy()  # a thread left behind must not write where others read
+        return self._call("probabilities", lambda: self._policy.probabilities(rows, legal))
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        """See `Policy.act`; raises `TimeLimitError`."""
+        rows, legal = observations.copy(), masks.copy()
+        return self._call("act", lambda: self._policy.act(rows, legal, rng))
+
+    def _call(self, verb: str, call: Callable[[], Any]) -> Any:
+        try:
+            return self._timed(call)
+        except TimeLimitError as error:
+            raise TimeLimitError(f"{self.name}: {verb} gave {error}") from None
+
+    def close(self) -> None:
+        """Let go of the thread that calls run in."""
+        self._timed.close()
 
 
 class Failure(NamedTuple):

@@ -1,8 +1,8 @@
 """Local best response (Lisý & Bowling 2017): an opponent that keeps sampled hands the other may hold, and needs no training.
 
-It asks the other, whose probabilities it may ask for at any position, what it does there: what was seen weighs the sampled hands,
-and a bet is compared with the folds it would win.  From there on it counts on nobody betting any more, and draws for the greatest
-share at showdown.  What it wins in a match is a lower bound of what a best response wins, whatever its sampling missed.
+It may ask the other for its probabilities at any position: with them, what the other was seen to do weighs the sampled hands,
+and the folds that a bet would win are known.  For the rest it counts on nobody betting any more, and draws for the greatest
+share at showdown.  What it wins in a match is a lower bound on what a best response wins, whatever its sampling missed.
 """
 
 from __future__ import annotations

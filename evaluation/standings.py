@@ -94,7 +94,7 @@ class Standings:
             ]
             total = self.table.total(i, range(len(names)))
             rows.append([names[i], *cells, interval_text(total)])
-        lines = ["# Tournament", "", f"{self.conditions}.", "", *_grid(rows), ""]
+        lines = ["# Tournament", "", f"{self.conditions}.", "", *grid(rows), ""]
         lines += [
             "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
             f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {self.correction}; a "
@@ -110,7 +110,7 @@ class Standings:
             off_place, off_value = off[standing.name]
             rows.append([str(place), standing.name, interval_text(standing.value)])
             rows[-1] += [str(off_place), interval_text(off_value), interval_text(elo[standing.name], 0, "")]
-        lines += [*_grid(rows, text=(1,)), ""]
+        lines += [*grid(rows, text=(1,)), ""]
         lines += [
             "± reaches to the 95 % interval. Run-off: the worst total among those left leaves until one is left; the winner's "
             f"is against the last. Rating: Bradley-Terry, 400 points are odds of 10 to 1 to be ahead after {2 * SESSION} "
@@ -205,7 +205,7 @@ def _plain(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _grid(rows: list[list[str]], text: tuple[int, ...] = (0,)) -> list[str]:
+def grid(rows: list[list[str]], text: tuple[int, ...] = (0,)) -> list[str]:
     """A Markdown table, its columns of ``text`` to the left and all others to the right."""
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     lines = []
