@@ -55,6 +55,12 @@ def _solution(path: str, rules: Rules) -> Policy:
     return SolutionPolicy.load(path, rules)
 
 
+def _cfr(path: str, rules: Rules) -> Policy:
+    from agents.cfr import CFRPolicy
+
+    return CFRPolicy.load(path, rules)
+
+
 _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "uniform": _uniform,
     "call": _call,
@@ -64,7 +70,7 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "rule_based": _rule_based,
     "human": _human,
 }
-_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo, "solution": _solution}
+_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo, "solution": _solution, "cfr": _cfr}
 
 
 def names() -> tuple[str, ...]:

@@ -92,6 +92,12 @@ def several(default: Sequence[Any], words: str, holds: Callable[[Any], bool]) ->
     )
 
 
+def tables(kind: type[Any], words: str) -> Any:
+    """A list of at least one table, each a dataclass of that kind, told apart in errors as ``key[0]``."""
+    allowed = Allowed(f"a list of {words}", lambda v: isinstance(v, (list, tuple)) and len(v) > 0)
+    return field(default_factory=lambda: (kind(),), metadata={"allowed": allowed, "each": kind})
+
+
 def from_values(kind: type[Settings], values: Any, source: str) -> Settings:
     """A dataclass from plain values, as ``dataclasses.asdict`` gives them; ``source`` is named in errors.
 
@@ -174,6 +180,9 @@ def _section(kind: type[Settings], values: Any, source: str, prefix: str) -> Set
         allowed: Allowed = known[key].metadata["allowed"]
         if not allowed.holds(value):
             raise ConfigError(f"{source}: {prefix}{key} = {shown(value)}: expected {allowed.words}")
+        if each := known[key].metadata.get("each"):
+            filled[key] = tuple(_section(each, entry, source, f"{prefix}{key}[{i}].") for i, entry in enumerate(value))
+            continue
         filled[key] = tuple(value) if isinstance(value, list) else float(value) if known[key].type == "float" else value
     return kind(**filled)
 

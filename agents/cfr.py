@@ -1,0 +1,112 @@
+"""Strategies found by counterfactual regret minimisation over an abstraction, as players: tables from a compact file.
+
+The file is an ``.npz`` archive: probabilities in 255ths, the abstraction that indexes them, and one JSON text; no pickle is
+ever read.  `training.cfr` writes it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents import _cfr_kernels
+from agents._cfr_kernels import SLOTS
+from agents.abstraction import PARTS, Abstraction
+from agents.ppo import read_archive, rules_of
+from agents.scripted import checked_rows, layout
+from archie_env.errors import ArchieError
+from archie_env.observation import fields
+from archie_env.policy import Actions, Masks, Observations, Probabilities
+from archie_env.rules import Rules, as_rules
+
+FORMAT: Final = "archie-env cfr strategy"
+VERSION: Final = 1
+STEPS: Final = 255
+"""Probabilities are kept in 255ths."""
+
+
+class CFRPolicy:
+    """Plays what the tables say.
+
+    Args:
+        abstraction: what they are indexed by.
+        bets: ``(bet_blocks, width)`` uint8: for each of the player's nodes in the round, 255ths of fold, call and raise.
+        draws: ``(draw_blocks, 8)`` uint8: 255ths of the discards ``slots`` names for the hand's class.
+        meta: kept for the reader; ``rules`` are those of the abstraction.
+
+    Raises:
+        ArchieError: for tables that do not fit the abstraction.
+    """
+
+    name = "cfr"
+
+    def __init__(
+        self, abstraction: Abstraction, bets: NDArray[Any], draws: NDArray[Any], meta: Mapping[str, Any] | None = None
+    ) -> None:
+        self.abstraction, self.rules, self.meta = abstraction, abstraction.rules, dict(meta or {})
+        expected = {"bets": (abstraction.bet_blocks, abstraction.width), "draws": (abstraction.draw_blocks, SLOTS)}
+        for name, table in (("bets", bets), ("draws", draws)):
+            if table.shape != expected[name] or table.dtype != np.uint8:
+                raise ArchieError(f"{name} {table.shape} of type {table.dtype}: expected uint8 {expected[name]}")
+        self.bets, self.draws = np.ascontiguousarray(bets), np.ascontiguousarray(draws)
+        own_draws = next(field.start for field in fields(self.rules) if field.name == "own_draws")
+        self._tables = layout(self.rules), abstraction.record, own_draws, *abstraction.hands, self.bets, self.draws
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        """See `archie_env.policy.Policy.probabilities`."""
+        rows = checked_rows(observations, masks, self.rules)
+        chances = np.empty(masks.shape, np.float32)
+        _cfr_kernels.fill_probabilities(*self._tables, rows, masks, chances)
+        return chances
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        """See `archie_env.policy.Policy.act`."""
+        rows = checked_rows(observations, masks, self.rules)
+        actions = np.empty(len(rows), np.int64)
+        _cfr_kernels.choose_actions(*self._tables, rows, masks, rng.random(len(rows)), actions)
+        return actions
+
+    def save(self, path: str | Path) -> None:
+        """Write the file `load` reads, whole or not at all."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        meta = {**self.meta, "format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
+        text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, meta=text, bets=self.bets, draws=self.draws, **self.abstraction.parts)
+        temporary = path.with_name(f".{path.name}.partial")
+        try:
+            temporary.write_bytes(buffer.getbuffer())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path, rules: Rules | str | None = None) -> CFRPolicy:
+        """A strategy from its file.
+
+        Raises:
+            ArchieError: for a file that is not ours, broken, of another version or for other rules.
+        """
+        wanted = None if rules is None else as_rules(rules)
+        arrays, meta = read_archive(path, FORMAT, VERSION)
+        try:
+            trained = rules_of(meta)
+            for name in ("bets", "draws"):
+                if name not in arrays:
+                    raise ArchieError(f"{name} is missing: expected a whole strategy")
+            abstraction = Abstraction.of(trained, {name: arrays[name] for name in PARTS if name in arrays})
+            policy = cls(abstraction, arrays["bets"], arrays["draws"], meta)
+        except ArchieError as error:
+            raise ArchieError(f"{path}: {error}") from None
+        if wanted is not None and wanted != trained:
+            raise ArchieError(f"{path}: trained for rules {trained.name}, expected {wanted.name}")
+        return policy

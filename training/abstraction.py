@@ -1,0 +1,327 @@
+"""Making abstractions: which hands share a bucket, which discards a hand may choose from, and what is kept of the public past.
+
+Coarser is faster and learns sooner; finer plays better once it has been trained for long enough.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents._cfr_kernels import CLASSES, LAST_RAISERS, LEVELS, NO_SLOT, PATTERNS, SLOTS, THROWN
+from agents.abstraction import Abstraction
+from archie_env._core.state import MAX_HAND
+from archie_env._core.tables import (
+    ACE,
+    FLUSH,
+    FULL_HOUSE,
+    HIGH_CARD,
+    PAIR,
+    QUADS,
+    STRAIGHT,
+    TRIPS,
+    TWO_PAIR,
+    ace_low,
+    high_key,
+    low_classes,
+    multiset_number,
+)
+from archie_env.cards import RANKS
+from archie_env.errors import ConfigError
+from archie_env.observation import highest_low_rank
+from archie_env.rules import Rules
+from training.settings import choice, is_whole, several, whole
+
+Key = tuple[Hashable, ...]
+_NEVER: Final = 99  # in place of the rank of a low card that is not there
+
+
+def _rising(value: Any) -> bool:
+    numbers = isinstance(value, (list, tuple)) and all(is_whole(v) and 1 <= v < LEVELS for v in value)
+    return bool(numbers and list(value) == sorted(set(value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much is told apart."""
+
+    cards: str = choice("coarse", "coarse", "medium", "fine", "exact")
+    """Hands: by their kind; by rank too; by kicker too; every class of ranks and four-flushes its own."""
+    pots: tuple[tuple[int, ...], ...] = several(
+        ((2, 3), (2, 4), (4, 8)),
+        f"lists of rising whole numbers 1 to {LEVELS - 1}, one for each round after the first",
+        _rising,
+    )
+    """For each betting round after the first: at how many bets in by each player a class of pots begins."""
+    raisers: int = whole(1, 0, 3)
+    """Rounds back for which it is known who raised last."""
+    own_draws: int = whole(0, 0, 3)
+    """Detail of the player's own draws: 0 the last one in three sizes, 1 whether one before was of three cards or more, 2 the
+    one before, 3 all of them."""
+    other_draws: int = whole(0, 0, 3)
+    """The same of the other player's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """A class of hands as the keys below see it."""
+
+    ranks: tuple[int, ...]
+    """Ascending, 0 a deuce .. 12 an ace."""
+    odd: int | None
+    """Place of the card that is not of the suit of the other four; None where no four are."""
+    category: int
+    order: tuple[int, ...]
+    """The ranks that decide between hands of a category, most important first."""
+    lows: tuple[int, ...]
+    """Different ace-low ranks that a low may hold, ascending."""
+    low: int
+    """Low value from 1, 0 = no low."""
+
+    @property
+    def top(self) -> int:
+        """Its highest rank."""
+        return self.ranks[-1]
+
+    def places(self, ranks: set[int]) -> int:
+        """Bits of the first card of each of these ranks."""
+        return sum(1 << self.ranks.index(rank) for rank in ranks)
+
+    def straight_draw(self) -> int | None:
+        """Bits of the highest four ranks in a row that a rank on either side would fill."""
+        for first in range(ACE - 4, -1, -1):
+            run = set(range(first, first + 4))
+            if run <= set(self.ranks):
+                return self.places(run)
+        return None
+
+
+def _keeps(hand: Hand) -> Iterator[tuple[int, int]]:
+    """``(slot, bits kept)`` of the discards a good player considers, the most usual first."""
+    size, n = len(hand.ranks), len(hand.lows)
+    everything = (1 << size) - 1
+    made = hand.category >= STRAIGHT
+    paired = sum(1 << i for i, rank in enumerate(hand.ranks) if hand.ranks.count(rank) > 1)
+
+    def lowest(k: int) -> int:
+        return hand.places({(low - 1) % 13 for low in hand.lows[:k]})
+
+    yield 0, everything
+    if hand.category in (PAIR, TWO_PAIR, TRIPS, QUADS):
+        yield 1, paired
+    if n >= size - 1 and hand.category <= FLUSH:
+        yield 2, lowest(size - 1)
+    if n >= size - 2 and not made:
+        yield 3, lowest(size - 2)
+    if size - 3 <= n <= size - 2 and hand.category <= PAIR:
+        yield 4, lowest(size - 3)
+    if size == MAX_HAND and not made:
+        if hand.odd is not None:
+            yield 5, everything ^ 1 << hand.odd
+        elif hand.category <= PAIR and (run := hand.straight_draw()) is not None:
+            yield 5, run
+    single = max((i for i in range(size) if not paired >> i & 1), default=0)
+    if hand.category == TRIPS or (hand.category == PAIR and size > 2 and hand.ranks[single] == ACE):
+        yield 6, paired | 1 << single
+    elif hand.category == TWO_PAIR:
+        yield 6, sum(1 << i for i, rank in enumerate(hand.ranks) if rank == hand.order[0])
+    elif hand.category == HIGH_CARD and n <= size - 2 and hand.top >= ACE - 1:
+        yield 6, 1 << size - 1
+    if hand.category == HIGH_CARD and n <= size - 3:
+        yield 7, 0
+
+
+def discards(hand: Hand, most: int, whole: bool) -> list[int]:
+    """``SLOTS`` discards, ``NO_SLOT`` for none; ``whole``: every subset where they fit."""
+    size = len(hand.ranks)
+    everything = (1 << size) - 1
+    slots = [NO_SLOT] * SLOTS
+    if whole and everything < SLOTS:
+        keeps: list[tuple[int, int]] = [(bits, everything ^ bits) for bits in range(everything + 1)]
+    else:
+        keeps = list(_keeps(hand))
+    for slot, kept in keeps:
+        thrown = everything ^ kept
+        if thrown.bit_count() <= most and thrown not in slots:
+            slots[slot] = thrown
+    return slots
+
+
+def _four_lows(lows: tuple[int, ...], detail: int) -> Key:
+    a, b, c, d = lows[:4]
+    fills = (2 if a else 1) if d - a == 3 else int(d - a == 4)  # ranks that make a straight of it
+    return ((d,), (d, min(max(c, 3), 5), fills), (d, c, b, fills))[detail]
+
+
+def early_key(hand: Hand, detail: int) -> Key:
+    """What decides about a hand with draws to come."""
+    category, order, lows = hand.category, hand.order, hand.lows
+    suited, straight = hand.odd is not None, hand.straight_draw() is not None
+    if category >= FULL_HOUSE:
+        return (order[0],) if detail == 2 else ()
+    if category == FLUSH:
+        return hand.top if detail else hand.top == ACE, hand.low > 0
+    if category == STRAIGHT:
+        return order[0] if detail else order[0] // 3, hand.low > 0
+    if category == TRIPS:
+        return (order[0] if detail else order[0] // 4,)
+    if category == TWO_PAIR:
+        return ((order[0] // 3,), (order[0], order[1] // 4), order[:2])[detail]
+    size = len(hand.ranks)
+    if size < MAX_HAND:  # small games have few classes
+        return (category, *order[: detail + 1], *lows[: detail + 1])
+    if category == PAIR:
+        pair = order[0] if detail else max(order[0], 3) // 3
+        fourth: Key = ()
+        if len(lows) == 4:
+            fourth = _four_lows(lows, detail)
+        elif len(lows) == 3:
+            fourth = ((), (max(lows[2], 4),), (lows[2], lows[1]))[detail]
+        kicker = -1 if detail < 2 or order[0] == hand.top else max(hand.top, 8)
+        return pair, fourth, suited, kicker
+    if hand.low:
+        return (hand.low, suited) if detail else (max(lows[-1], 5),)
+    if len(lows) >= 4:
+        return _four_lows(lows, detail), suited, detail == 2 and hand.top == ACE
+    if len(lows) == 3:
+        third: Key = ((max(lows[2], 4),), (lows[2], min(max(lows[1], 1), 4)), (lows[2], lows[1], hand.top))[detail]
+        return third, suited, straight
+    top = hand.top if detail else hand.top == ACE
+    return len(lows), suited, straight, top, lows if detail == 2 else ()
+
+
+def final_key(hand: Hand, detail: int) -> Key:
+    """What decides about a hand with no draw to come."""
+    category, order = hand.category, hand.order
+    if hand.low:
+        step = 1 if detail == 2 else (5 if detail else 12) if hand.lows[-1] == 7 else (1 if detail else 7)
+        return hand.lows[-1], hand.low // step, category if category >= STRAIGHT else 0
+    if category == HIGH_CARD:
+        second = order[1] if len(order) > 1 else 0
+        return (order[0],) if detail == 0 else (order[0], second // (2 if detail == 2 else 4))
+    if category == PAIR:
+        kickers = (*order[1:], 0, 0)
+        return (order[0], *((), (kickers[0] // 4,), (kickers[0], kickers[1] // 4))[detail])
+    if category == TWO_PAIR:
+        return (order[0], *((), (order[1] // 4,), (order[1],))[detail])
+    if category == TRIPS:
+        return (order[0] if detail else order[0] // 4,)
+    if category == STRAIGHT:
+        return (order[0] if detail else order[0] // 5,)
+    if category == FLUSH:
+        return (order[0] if detail else order[0] // 11,)
+    return ((), (order[0] // 4,), (order[0],))[detail] if category == FULL_HOUSE else ()
+
+
+@functools.cache
+def hands(rules: Rules) -> dict[int, Hand]:
+    """Every class of hands that can be dealt, by number."""
+    size, limit = rules.hand_size, highest_low_rank(rules)
+    suited = rules.flushes and size == MAX_HAND
+    low_of = {key: value for value, key in enumerate(low_classes(size, limit), 1)}
+    found = {}
+    for ranks in combinations_with_replacement([RANKS.index(rank) for rank in rules.ranks], size):
+        if max(map(ranks.count, ranks)) > len(rules.suits):
+            continue
+        ace_lows = sorted({ace_low(rank) for rank in ranks})
+        lows = tuple(low for low in ace_lows if limit is not None and low <= limit)
+        low = low_of.get(tuple(-low for low in reversed(ace_lows)), 0) if len(ace_lows) == size else 0
+        for pattern in range(PATTERNS if suited else 1):
+            odd = None if pattern in (0, PATTERNS - 1) else pattern - 1
+            four = ranks if odd is None else ranks[:odd] + ranks[odd + 1 :]
+            if pattern and len(set(four)) < len(four):
+                continue  # cards of one suit have different ranks
+            category, order = high_key(ranks, pattern == PATTERNS - 1)
+            number = multiset_number(ranks) * PATTERNS + pattern
+            found[number] = Hand(ranks, odd, category, order, lows, low)
+    return found
+
+
+def _numbered(keys: dict[int, Key]) -> NDArray[np.int64]:
+    """Classes by number -> buckets ``(CLASSES,)``, in the order of their first class; what can't be dealt is in bucket 0."""
+    buckets: dict[Key, int] = {}
+    table = np.zeros(CLASSES, np.int64)
+    for number, key in keys.items():
+        table[number] = buckets.setdefault(key, len(buckets))
+    return table
+
+
+def _draw_class(draws: tuple[int, ...], detail: int) -> Key:
+    if not draws or detail == 3:
+        return draws
+    if len(draws) == 1:
+        return (min(draws[0], 3 + detail),)
+    last, before, large = draws[-1], draws[-2], max(draws[:-1]) >= 3
+    return ((min(last, 2),), (min(last, 3), large), (min(last, 4), min(before, 3), large))[detail]
+
+
+def _past(rules: Rules, places: int, base: int, key: Callable[[int, tuple[int, ...]], Key]) -> NDArray[np.int64]:
+    """``(4, base ** places)``: classes of what is written in digits, one for each round or draw before."""
+    table = np.zeros((4, base**places), np.int64)
+    for r in range(rules.rounds):
+        classes: dict[Key, int] = {}
+        for code in range(base**r):
+            digits = tuple(code // base**i % base for i in range(r))
+            table[r, code] = classes.setdefault(key(r, digits), len(classes))
+    return table
+
+
+def build(rules: Rules, detail: Detail) -> Abstraction:
+    """The abstraction of that detail.
+
+    Raises:
+        ArchieError: for rules that have no place for it.
+    """
+    if len(detail.pots) < rules.draws:
+        raise ConfigError(f"pots = {detail.pots}: expected a list for each of the {rules.draws} rounds after the first")
+    level = {"coarse": 0, "medium": 1, "fine": 2, "exact": 2}[detail.cards]
+    exact = detail.cards == "exact"
+    early: dict[int, Key] = {}
+    final: dict[int, Key] = {}
+    slots = np.full((CLASSES, SLOTS), NO_SLOT, np.uint8)
+    slots[:, 0] = 0
+    for number, hand in hands(rules).items():
+        slots[number] = discards(hand, rules.max_discard, exact)
+        choices = tuple(np.flatnonzero(slots[number] != NO_SLOT).tolist())
+        early[number] = (number,) if exact else (choices, hand.category, early_key(hand, level))
+        final[number] = (number,) if exact else (hand.category, hand.low > 0, final_key(hand, level))
+    pot = np.zeros((4, LEVELS), np.int64)
+    for r in range(1, rules.rounds):
+        pot[r] = np.searchsorted(detail.pots[r - 1], np.arange(LEVELS), side="right")
+
+    def relative(position: int) -> Callable[[int, tuple[int, ...]], Key]:
+        def key(r: int, digits: tuple[int, ...]) -> Key:
+            seen = digits[max(0, r - detail.raisers) :]
+            return tuple(0 if digit == 0 else 1 + (digit - 1 != position) for digit in seen)
+
+        return key
+
+    def codes(position: int) -> NDArray[np.int64]:
+        """Numbered the same for both positions, so that the classes of one are those of the other."""
+        table = np.zeros((4, LAST_RAISERS), np.int64)
+        for r in range(rules.rounds):
+            for code in range(3**r):
+                digits = tuple(code // 3**i % 3 for i in range(r))
+                table[r, code] = sum(int(digit) * 3**i for i, digit in enumerate(relative(position)(r, digits)))  # type: ignore[call-overload]
+        return table
+
+    def thrown(level: int) -> NDArray[np.int64]:
+        return _past(rules, 3, 6, lambda r, digits: _draw_class(digits, level))
+
+    parts = {
+        "early": _numbered(early),
+        "final": _numbered(final),
+        "slots": slots,
+        "pot": pot,
+        "raiser": np.stack([codes(0), codes(1)], axis=1),
+        "own": thrown(detail.own_draws),
+        "other": thrown(detail.other_draws),
+    }
+    assert parts["own"].shape == (4, THROWN)
+    return Abstraction.of(rules, parts)

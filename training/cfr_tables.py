@@ -1,0 +1,130 @@
+"""The tables of counterfactual regret minimisation: made, grown from coarser ones, and turned into a strategy to play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents._cfr_kernels import SLOTS
+from agents.abstraction import Abstraction
+from agents.cfr import STEPS
+from training._cfr_kernels import AVERAGES, quantise
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+_AT_ONCE = 1 << 18  # blocks copied at a time, so that growing needs little more memory than its result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Regrets and average weights of every decision of an abstraction."""
+
+    abstraction: Abstraction
+    bets: Floats
+    """``(bet_blocks, 2, width)``: [:, 0] regrets, [:, 1] average weights, of fold, call and raise at each node."""
+    draws: Floats
+    """``(draw_blocks, 2, 8)``: the same of the slots."""
+
+    @classmethod
+    def empty(cls, abstraction: Abstraction) -> Tables:
+        """All zeros: every legal action equally likely."""
+        bets = np.zeros((abstraction.bet_blocks, 2, abstraction.width), np.float32)
+        return cls(abstraction, bets, np.zeros((abstraction.draw_blocks, 2, SLOTS), np.float32))
+
+    def grown(self, abstraction: Abstraction, keep: float) -> Tables:
+        """Tables of another abstraction, of the same rules and betting, that start with what these have learnt.
+
+        Every block takes over the block that one of its own situations had here, with ``keep`` times the weight that is its
+        share of it.
+        """
+        result = Tables.empty(abstraction)
+        for new, old, blocks in (
+            (result.bets, self.bets, _bet_blocks(self.abstraction, abstraction)),
+            (result.draws, self.draws, _draw_blocks(self.abstraction, abstraction)),
+        ):
+            scale, done = np.float32(keep * len(old) / len(new)), 0
+            for part in blocks:
+                for start in range(0, len(part), _AT_ONCE):
+                    chosen = part[start : start + _AT_ONCE]
+                    np.multiply(old[chosen], scale, out=new[done : done + len(chosen)])
+                    done += len(chosen)
+        return result
+
+    def strategy(self, drop: float) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """The average strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``, without actions under ``drop``."""
+        bets = np.zeros(self.bets[:, 0].shape, np.uint8)
+        draws = np.zeros(self.draws[:, 0].shape, np.uint8)
+        quantise(self.bets[:, AVERAGES], 3, drop, STEPS, bets)
+        quantise(self.draws[:, AVERAGES], SLOTS, drop, STEPS, draws)
+        return bets, draws
+
+
+def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:
+    """Tables that start from a strategy: ``regret`` chips for each action, times its probability, and no average."""
+    result = Tables.empty(abstraction)
+    result.bets[:, 0] = bets * np.float32(regret / STEPS)
+    result.draws[:, 0] = draws * np.float32(regret / STEPS)
+    return result
+
+
+def _examples(classes: Ints, codes: Ints) -> Ints:
+    """For each class the first of the codes that has it; ``codes`` index ``classes``."""
+    found, first = np.unique(classes[codes], return_index=True)
+    examples = np.zeros(int(classes[codes].max()) + 1, np.int64)
+    examples[found] = codes[first]
+    return examples
+
+
+def _codes(r: int, base: int) -> Ints:
+    return np.arange(base**r)
+
+
+def _axes(old: Abstraction, new: Abstraction, r: int, after: int) -> tuple[list[Ints], list[int]]:
+    """For each class of the pot, the raisers, own and other draws of the new abstraction the old one's; and how many those are.
+
+    Draws are those before round r, pot and raisers those before round ``after``.
+    """
+    axes, sizes = [], []
+    for name, s in (("pot", after), ("raiser", after), ("own", r), ("other", r)):
+        if name == "raiser":  # numbered the same for both positions
+            mine, theirs, codes = new.parts[name][s, 0], old.parts[name][s, 0], _codes(s, 3)
+        elif name == "pot":
+            mine, theirs, codes = new.parts[name][s], old.parts[name][s], np.arange(new.parts[name].shape[1])
+        else:
+            mine, theirs, codes = new.parts[name][s], old.parts[name][s], _codes(s, 6)
+        axis = theirs[_examples(mine, codes)].astype(np.int64)
+        axes.append(np.pad(axis, (0, int(new.record[0][f"{name}s"][s]) - len(axis))))
+        sizes.append(int(old.record[0][f"{name}s"][s]))
+    return axes, sizes
+
+
+def _blocks(old: Abstraction, new: Abstraction, r: int, after: int, part: str, start: int) -> Ints:
+    axes, sizes = _axes(old, new, r, after)
+    mine, theirs = new.parts[part], old.parts[part]
+    _, first = np.unique(mine, return_index=True)
+    buckets = theirs[first].astype(np.int64)
+    index = np.arange(2, dtype=np.int64)
+    for axis, size in zip(axes, sizes, strict=True):
+        index = index[..., None] * size + axis
+    result: Ints = start + (index[..., None] * (int(theirs.max()) + 1) + buckets).ravel()
+    return result
+
+
+def _bet_blocks(old: Abstraction, new: Abstraction) -> Iterator[Ints]:
+    for r in range(new.rules.rounds):
+        part = "final" if r == new.rules.draws else "early"
+        yield _blocks(old, new, r, r, part, int(old.record[0]["bet_start"][r]))
+
+
+def _draw_blocks(old: Abstraction, new: Abstraction) -> Iterator[Ints]:
+    for r in range(new.rules.draws):
+        yield _blocks(old, new, r, r + 1, "early", int(old.record[0]["draw_start"][r]))
+
+
+def as_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
+    """What a checkpoint holds of them."""
+    return {"bets": tables.bets, "draws": tables.draws}
