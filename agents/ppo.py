@@ -21,7 +21,7 @@ from archie_env._core.state import DISCARD
 from archie_env._jit import kernel
 from archie_env.errors import ArchieError
 from archie_env.observation import fields, highest, width
-from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy
+from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
 
 FORMAT: Final = "archie-env ppo policy"
@@ -109,7 +109,9 @@ class PPOPolicy(StochasticPolicy):
                 part = slice(start, start + _ROWS)
                 self._fill(rows[part], masks[part], result[part])
         if not np.isfinite(result).all():
-            raise ArchieError("the network's outputs overflow: expected weights of a size that training gives")
+            raise ArchieError(
+                "NaN probabilities, the network's outputs overflow: expected weights of a size training gives"
+            )
         if self.greedy:
             best = result.argmax(axis=1)
             result[:] = 0
@@ -137,13 +139,6 @@ class PPOPolicy(StochasticPolicy):
             np.maximum(x, 0, out=x)
         logits = x @ self._head[0] + self._head[1]
         masked_softmax(logits, keeps if self._slots else keeps[:, :0], masks, result)
-
-    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-        """See `Policy.act`."""
-        if self.greedy:
-            best: Actions = self.probabilities(observations, masks).argmax(axis=1)
-            return best
-        return super().act(observations, masks, rng)
 
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""

@@ -387,7 +387,7 @@ def _match(opponent: Policy, name: str, target: Policy, rules: Rules, settings: 
 
     chunk = min(settings.chunk, _SLOW_CHUNK) if slow else settings.chunk
     return play_match(
-        opponent, target, deals, seed, rules, chunk, progress, strict=False, time_limit=settings.time_limit
+        opponent, target, deals, seed, rules, chunk, progress, time_limit=settings.time_limit
     )  # fmt: skip
 
 

@@ -199,8 +199,10 @@ def unplayable(chances: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.boo
 def _probability_text(chances: NDArray[Any], mask: NDArray[np.int8]) -> str:
     """What is wrong with one row ``(a,)`` of probabilities."""
     given = ", ".join(f"{a}: {p:g}" for a, p in enumerate(chances.tolist()) if p != 0) or "all 0"
-    if not np.isfinite(chances).all():
-        return f"a probability is not a finite number ({given})"
+    if np.isnan(chances).any():
+        return f"NaN probabilities ({given})"
+    if np.isinf(chances).any():
+        return f"a probability is infinite ({given})"
     if (chances < 0).any():
         return f"a probability is negative ({given})"
     if ((chances > 0) & (mask == 0)).any():
@@ -234,7 +236,7 @@ class Umpire:
         self,
         policy: Policy,
         rules: Rules,
-        strict: bool = True,
+        strict: bool = False,
         time_limit: float | None = None,
         probabilities: bool = False,
         faults: Faults | None = None,

@@ -255,7 +255,7 @@ def watch(
     """Count what ``agent`` does in a duplicate match against ``opponent``, or against itself in both seats."""
     rules = as_rules(rules)
     watched = Watched(agent, rules)
-    result = play_match(watched, watched if opponent is None else opponent, deals, seed, rules)
+    result = play_match(watched, watched if opponent is None else opponent, deals, seed, rules, strict=True)
     other = ITSELF if opponent is None else opponent.name
     counts = watched.betting, watched.drawing, watched.opening, watched.keeping
     return Habits(agent.name, other, rules, deals, seed, *counts), result

@@ -166,7 +166,7 @@ def play_match(
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
     *,
-    strict: bool = True,
+    strict: bool = False,
     time_limit: float | None = None,
     probabilities: bool = False,
     until: float | None = None,
@@ -183,8 +183,8 @@ def play_match(
         rules: a preset's name or a `Rules` value.
         chunk: deals played side by side; players that choose at random play differently under another value.
         progress: called with the number of deals played since it was last called.
-        strict: raise at the first fault of a player; otherwise the hand is forfeited, the fault counted in the result, and the
-            match goes on (see `evaluation.faults`).
+        strict: raise at the first fault of a player, instead of forfeiting the hand, counting the fault in the result and
+            going on (see `evaluation.faults`).
         time_limit: seconds a player may take for one call, or None (see `evaluation.faults.TimedCalls` for its limits).
         probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
         until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
@@ -299,7 +299,7 @@ def crosstable(
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
     *,
-    strict: bool = True,
+    strict: bool = False,
     time_limit: float | None = None,
     probabilities: bool = False,
     earlier: Sequence[MatchResult] = (),

@@ -174,7 +174,7 @@ def _play(a: str, b: str, conditions: Conditions, part: Path | None) -> dict[str
     rules = conditions.rules
     result = play_match(
         load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
-        strict=False, time_limit=conditions.time_limit, written=keep,
+        time_limit=conditions.time_limit, written=keep,
         earlier=read_cell(part, manifest) if part is not None and part.exists() else None,
     )  # fmt: skip
     return result.to_dict()

@@ -100,8 +100,8 @@ def test_every_action_is_legal(rules: str, name: str) -> None:
 @pytest.mark.parametrize("rules", EVERY_RULES)
 def test_the_rule_based_player_plays_whole_hands_against_everyone(rules: str) -> None:
     player = load("rule_based", EVERY_RULES[rules])
-    for other in PLAYERS:  # a match refuses illegal actions: 12 x 6 x 2,000 hands of about ten decisions
-        play_match(player, load(other, EVERY_RULES[rules]), 1000, rules=EVERY_RULES[rules])
+    for other in PLAYERS:  # a strict match refuses illegal actions: 12 x 6 x 2,000 hands of about ten decisions
+        play_match(player, load(other, EVERY_RULES[rules]), 1000, rules=EVERY_RULES[rules], strict=True)
 
 
 @pytest.mark.parametrize("name", [*PLAYERS])

@@ -163,17 +163,17 @@ def test_the_other_draws_do_not_move_a_positions_replacements() -> None:
 )
 def test_an_illegal_action_names_the_player_and_the_position(answer: int, message: str) -> None:
     with pytest.raises(IllegalActionError, match=f"cheat: {message}"):
-        play_match(Broken("cheat", answer), CALLER, 10)
+        play_match(Broken("cheat", answer), CALLER, 10, strict=True)
     with pytest.raises(
         IllegalActionError, match=r"cheat: action 0 is not legal in deal 0 as big blind, round 1, holding .* legal: 1"
     ):
-        play_match(CALLER, Broken("cheat", 0), 10)
+        play_match(CALLER, Broken("cheat", 0), 10, strict=True)
 
 
 @pytest.mark.parametrize("answer", [np.zeros(3, np.int64), 0.5])
 def test_an_answer_of_another_shape_or_kind_names_the_player(answer: object) -> None:
     with pytest.raises(IllegalActionError, match="cheat: actions of shape"):
-        play_match(Broken("cheat", answer), CALLER, 10)
+        play_match(Broken("cheat", answer), CALLER, 10, strict=True)
 
 
 @pytest.mark.parametrize(("deals", "seed", "chunk"), [(1, 0, 8), (10, -1, 8), (10, 0, 0)])
