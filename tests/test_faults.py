@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from agents import load
 from agents.human import PlayerLeftError
+from agents.ppo import PPOPolicy
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
 from evaluation.duplicate import format_crosstable, format_match, main
+from evaluation.exploitability import measure
 from evaluation.faults import (
     DISQUALIFIED,
     EXCEPTION,
@@ -244,6 +247,35 @@ def test_a_policy_that_hangs_is_disqualified_and_the_match_ends() -> None:
     assert "act gave no answer within 0.5 s in deal" in result.faults[0].reports[0]
     with pytest.raises(TimeLimitError, match=r"wrong: act gave no answer within 0\.01 s"):
         play_match(Wrong(lambda o, m, a: time.sleep(0.3) or a), CALLER, 10, strict=True, time_limit=0.01)  # type: ignore[func-returns-value]
+
+
+def test_a_policy_that_hangs_ends_its_measurement() -> None:
+    released = threading.Event()
+
+    def hang(chances: Probabilities, masks: Masks) -> object:
+        released.wait(60)
+        return chances
+
+    with pytest.raises(TimeLimitError, match=r"doubtful: probabilities gave no answer within 0\.2 s"):
+        measure(Doubtful(hang), "mini", "class", time_limit=0.2)
+    released.set()
+    in_time = measure(load("rule_based", "mini"), "mini", "class", time_limit=60)
+    assert in_time.evaluation == measure(load("rule_based", "mini"), "mini", "class").evaluation
+
+
+def test_a_network_that_overflows_is_told_of_as_nan_probabilities() -> None:
+    inputs, outputs = width("mini"), as_rules("mini").actions
+    weights = {
+        "layer0.weight": np.full((inputs, 2), 1e30, np.float32),
+        "layer0.bias": np.zeros(2, np.float32),
+        "head.weight": np.full((2, outputs), 1e30, np.float32),
+        "head.bias": np.zeros(outputs, np.float32),
+    }
+    for greedy in (False, True):
+        policy = PPOPolicy(weights, {"hand_features": False, "slots": False}, "mini", greedy)
+        result = play_match(policy, load("call_draw", "mini"), 20, rules="mini")
+        assert result.faults[0].total == 40
+        assert "NaN probabilities" in result.faults[0].reports[0]
 
 
 def test_a_time_limit_changes_nothing_for_those_who_keep_it() -> None:
