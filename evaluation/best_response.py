@@ -23,7 +23,6 @@ from typing import Any, Final, Protocol, cast
 
 from agents import load, names
 from agents.human import PlayerLeftError
-from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
@@ -122,8 +121,8 @@ class Exploiter:
 
     make: Callable[[Policy, Rules, Settings, Tell], tuple[Policy, str]]
     """From the policy, the rules and the settings, with words on how; raises `ArchieError` where there can be none."""
-    read: Callable[[Path, Rules], Policy] | None = None
-    """From the file that the opponent's ``save(path)`` wrote; None: it has no weights and is made anew."""
+    kind: str | None = None
+    """What `agents.load` calls the file that the opponent's ``save(path)`` writes; None: it has no weights."""
     slow: bool = False
     """Whether its matches are cut to `Settings.slow_deals`."""
 
@@ -151,11 +150,7 @@ def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tu
     return policy, f"{policy.meta['decisions']:,} decisions in {time.perf_counter() - start:.0f} s"
 
 
-def _read_ppo(path: Path, rules: Rules) -> Policy:
-    return PPOPolicy.load(path, rules)
-
-
-EXPLOITERS: Final[dict[str, Exploiter]] = {"lbr": Exploiter(_local, slow=True), "ppo": Exploiter(_learned, _read_ppo)}
+EXPLOITERS: Final[dict[str, Exploiter]] = {"lbr": Exploiter(_local, slow=True), "ppo": Exploiter(_learned, kind="ppo")}
 """Opponents that are made for the policy, by name."""
 
 
@@ -200,6 +195,17 @@ class Bound:
     """The opponent whose result is the bound."""
     result: MatchResult
     """Of the chosen opponent, which is ``a``, on fresh deals."""
+    opponent: str | None = None
+    """What `agents.load` calls the chosen opponent: one that was taken as it is, or whose weights were kept."""
+
+    @property
+    def replay(self) -> str | None:
+        """The command that plays the match of the bound again."""
+        if self.opponent is None:
+            return None
+        rules = "" if self.rules.name == "archie" else f" --rules {self.rules.name}"
+        deals, seed = self.result.totals.deals, self.settings.seeds[2]
+        return f"python -m evaluation.duplicate {self.opponent} {self.target} --deals {deals} --seed {seed}{rules}"
 
     @property
     def mbb(self) -> Estimate:
@@ -220,6 +226,7 @@ class Bound:
                 "standard_error": self.mbb.standard_error,
                 "interval_95": list(self.mbb.interval),
             },
+            "replay": self.replay,
             "result": self.result.to_dict(),
         }
 
@@ -326,7 +333,9 @@ def best_response(
     else:
         opponent = made[best.name] if best.name in made else _again(best.name, policy, rules, settings, kept, tell)
         result = _match(opponent, best.name, policy, rules, settings, settings.seeds[2], tell)
-    bound = Bound(name, rules, settings, tuple(attempts), best.name, result)
+    path, source = kept.weights(best.name), EXPLOITERS[best.name].kind if best.name in EXPLOITERS else None
+    known = best.name if best.name not in EXPLOITERS else f"{source}:{path}" if source and path else None
+    bound = Bound(name, rules, settings, tuple(attempts), best.name, result, known)
     kept.keep("bound", bound.to_dict(), ".json")
     return bound
 
@@ -353,7 +362,7 @@ def _attempt(
         if name in EXPLOITERS:
             opponent, how = EXPLOITERS[name].make(_guarded(target, settings), rules, settings, tell)
             path = kept.weights(name)
-            if path is not None and EXPLOITERS[name].read is not None:
+            if path is not None and EXPLOITERS[name].kind is not None:
                 cast(Saved, opponent).save(path)
         else:
             opponent = load(name, rules)
@@ -368,9 +377,9 @@ def _again(name: str, target: Policy, rules: Rules, settings: Settings, kept: _F
     """An opponent of an attempt that was kept: from its weights where it has some."""
     if name not in EXPLOITERS:
         return load(name, rules)
-    path, read = kept.weights(name), EXPLOITERS[name].read
-    if read is not None and path is not None and path.exists():
-        return read(path, rules)
+    path, kind = kept.weights(name), EXPLOITERS[name].kind
+    if kind is not None and path is not None and path.exists():
+        return load(f"{kind}:{path}", rules)
     return EXPLOITERS[name].make(_guarded(target, settings), rules, settings, tell)[0]
 
 
@@ -423,6 +432,8 @@ def format_bound(bound: Bound) -> str:
         f"{bound.mbb.standard_error:,.1f}, 95 % interval {low:+,.1f} to {high:+,.1f}",
         f"  by {bound.chosen}, chosen in the table, on {bound.result.totals.deals:,} fresh deals played twice",
     ]
+    if bound.replay:
+        lines.append(f"  {bound.replay}")
     if bound.mbb.mean < 0:
         lines.append("  nobody wins: the better bound is 0, what the policy wins from itself")
     return "\n".join([*lines, *faults])
