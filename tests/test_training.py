@@ -39,7 +39,9 @@ from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
 from archie_env.rules import Rules
 from training import checkpoint
+from training._kernels import draw_actions
 from training.config import Config, config_from, load_config
+from training.learner import Rollout
 from training.network import ArchiePolicy
 from training.ppo import CHECKPOINT, POLICY, main, train
 from training.run import Run
@@ -71,50 +73,112 @@ def state_of(run: Run) -> dict[str, bytes]:
 # Advantages
 
 
-def expected_advantages(buffer: Any, last_values: Any, last_done: Any, last_position: Any, decay: float) -> NDArray[Any]:
+def expected_advantages(rollout: Rollout, last_values: Any, last_done: Any, decay: float) -> NDArray[Any]:
     """Each player's decisions of each hand as a list of its own, then the definition: a decayed sum of its errors."""
-    steps, games = buffer.rewards.shape
-    positions = 1 - buffer.observations[..., buffer._dealer].astype(int)
+    steps, games = rollout.shape
+    last_position = rollout.tables.games["turn"]
     advantages = np.full((steps, games), np.nan)
     for i in range(games):
-        opens = [t for t in range(steps) if t == 0 or buffer.episode_starts[t, i]]
+        opens = [t for t in range(steps) if t == 0 or rollout.starts[t, i]]
         for first, after in zip(opens, [*opens[1:], steps], strict=True):
             finished = after < steps or bool(last_done[i])
             for position in (0, 1):
-                own = [t for t in range(first, after) if positions[t, i] == position]
+                own = [t for t in range(first, after) if rollout.positions[t, i] == position]
                 if finished:
-                    won = buffer.rewards[after - 1, i]
-                    tail = won if positions[after - 1, i] == position else -won
+                    won = rollout.rewards[after - 1, i]
+                    tail = won if rollout.positions[after - 1, i] == position else -won
                 else:
                     tail = last_values[i] if last_position[i] == position else -last_values[i]
-                targets = [*(buffer.values[t, i] for t in own[1:]), tail][-len(own) :] if own else []
-                errors = [target - buffer.values[t, i] for t, target in zip(own, targets, strict=True)]
+                targets = [*(rollout.values[t, i] for t in own[1:]), tail][-len(own) :] if own else []
+                errors = [target - rollout.values[t, i] for t, target in zip(own, targets, strict=True)]
                 for k, t in enumerate(own):
                     advantages[t, i] = sum(decay**j * error for j, error in enumerate(errors[k:]))
     return advantages
 
 
+def played(run: Run) -> Rollout:
+    """The rollout of a run that has played once and not learnt."""
+    model = run.model
+    model.collect_rollouts(run.env, run._callback, model.rollout_buffer, run.config.rollout.steps)
+    return model.rollout_buffer
+
+
+def now(run: Run) -> th.Tensor:
+    """What the network is given for the decisions to come."""
+    extractor = run.model.policy.features_extractor
+    inputs = th.empty(len(run.tables), extractor.features_dim, dtype=extractor.dtype)
+    extractor.read(run.tables.observations, run.tables.hidden, inputs)
+    return inputs
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.8, 1.0])
 def test_advantages_are_each_players_own(decay: float) -> None:
     run = Run(small(rollout={"games": 48, "steps": 40, "decay": decay}))
-    model, buffer = run.model, run.model.rollout_buffer
-    model.collect_rollouts(run.env, run._callback, buffer, 40)
+    rollout = played(run)
     with th.no_grad():
-        last_values = model.policy.predict_values(th.from_numpy(model._last_obs)).numpy()[:, 0]
-    expected = expected_advantages(
-        buffer, last_values, model._last_episode_starts, run.tables.games["turn"].astype(int), decay
-    )  # fmt: skip
-    assert buffer.episode_starts[1:].sum() > 50
-    assert np.allclose(buffer.advantages, expected, atol=1e-4)
-    assert np.allclose(buffer.returns, expected + buffer.values, atol=1e-4)
+        last_values = run.model.policy.decide(now(run))[1].numpy()
+    expected = expected_advantages(rollout, last_values, run.model._last_episode_starts, decay)
+    assert rollout.starts[1:].sum() > 50
+    assert np.allclose(rollout.advantages, expected, atol=1e-4)
+    assert np.allclose(rollout.returns, expected + rollout.values, atol=1e-4)
 
 
-def test_masks_in_the_rollout_are_zeros_and_ones_and_allow_what_was_played() -> None:
+def test_what_was_played_was_legal_and_is_remembered_with_its_probability() -> None:
     run = Run(small())
-    buffer = run.model.rollout_buffer
-    run.model.collect_rollouts(run.env, run._callback, buffer, 8)
-    assert set(np.unique(buffer.action_masks)) == {0.0, 1.0}
-    assert np.take_along_axis(buffer.action_masks, buffer.actions.astype(int), axis=2).all()
+    rollout = played(run)
+    assert set(np.unique(rollout.masks)) == {0, 1}
+    assert np.take_along_axis(rollout.masks, rollout.actions[..., None], axis=2).all()
+    first = Run(small()).tables  # what the run saw before its first decision
+    probabilities = run.policy().probabilities(first.observations, first.masks)
+    chosen = probabilities[np.arange(len(first)), rollout.actions[0]]
+    assert np.allclose(np.log(chosen), rollout.log_probs[0], atol=1e-5)
+
+
+def test_actions_are_drawn_from_the_softmax_over_legal_ones() -> None:
+    generator = np.random.default_rng(1)
+    logits = np.repeat(generator.normal(size=(1, 6)).astype(np.float32), 1000, axis=0)
+    masks = np.tile(np.array([0, 1, 1, 0, 1, 0], np.int8), (1000, 1))
+    expected = th.from_numpy(logits[0, [1, 2, 4]]).softmax(0).numpy()
+    uniform = ((np.arange(1000) + 0.5) / 1000).astype(np.float32)  # evenly, so that counts are exact
+    actions, log_probs = np.zeros(1000, np.int64), np.zeros(1000, np.float32)
+    draw_actions(logits, masks, uniform, actions, log_probs)
+    assert np.allclose([(actions == a).mean() for a in (1, 2, 4)], expected, atol=0.002)
+    assert np.allclose(log_probs, np.log(expected)[np.searchsorted([1, 2, 4], actions)], atol=1e-5)
+    draw_actions(logits[:1], masks[:1], np.ones(1, np.float32), actions[:1], log_probs[:1])
+    assert actions[0] == 4, "rounding at the upper end leaves the last legal action"
+
+
+@pytest.mark.parametrize("prior", [0.0, 20.0])
+def test_what_is_learnt_from_is_what_the_stock_distribution_says(prior: float) -> None:
+    run = Run(small(network=SMALL["network"] | {"prior": prior}))
+    policy, masks = run.model.policy, th.from_numpy(run.tables.masks)
+    observations = th.from_numpy(run.env._observe()).float()
+    actions = masks.argmax(dim=1)
+    with th.no_grad():
+        values, log_probs, bonus = policy.evaluate(now(run), actions, masks != 0)
+        stock_values, stock, stock_bonus = policy.evaluate_actions(observations, actions, masks)
+        distribution = policy.get_distribution(observations, run.tables.masks)
+        keeps = now(run)[:, : len(KEEPS)]
+        expected = distribution.entropy()
+        if prior:
+            expected = expected + (distribution.distribution.probs * policy.prior(keeps, masks != 0)).sum(dim=1)
+        assert th.allclose(values, policy.predict_values(observations).flatten(), atol=1e-6)
+    assert th.allclose(values, stock_values.flatten())
+    assert th.allclose(log_probs, stock)
+    assert th.allclose(bonus, stock_bonus)
+    assert th.allclose(log_probs, distribution.log_prob(actions), atol=1e-5)
+    assert th.allclose(bonus, expected, atol=1e-5)
+
+
+def test_the_policy_class_learns_in_stock_maskable_ppo() -> None:
+    env = TablesVecEnv(LearnerTables(8, [UniformPolicy()], seed=1, hidden=True))
+    options = {"rules": Rules().to_dict(), "widths": (16,)}
+    model = MaskablePPO(ArchiePolicy, env, n_steps=16, batch_size=64, device="cpu", seed=2, policy_kwargs=options)
+    before = checkpoint.module_arrays(model.policy)
+    model.learn(128)
+    after = checkpoint.module_arrays(model.policy)
+    assert all(np.isfinite(after[name]).all() for name in after)
+    assert any(not np.array_equal(before[name], after[name]) for name in after)
 
 
 # The SB3 face
@@ -188,7 +252,7 @@ def test_the_exported_policy_plays_with_the_networks_probabilities(network: dict
     run.policy().save(tmp_path / "policy.npz")
     policy = PPOPolicy.load(tmp_path / "policy.npz", rules)
     rows, masks = run.tables.observations, run.tables.masks
-    seen = th.from_numpy(np.asarray(run.model._last_obs))
+    seen = th.from_numpy(run.env._observe())
     with th.no_grad():
         expected = run.model.policy.get_distribution(seen, masks).distribution.probs.numpy()
     assert np.allclose(policy.probabilities(rows, masks), expected, atol=1e-5)

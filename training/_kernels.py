@@ -1,4 +1,4 @@
-"""Advantages where one learner is both players of a game."""
+"""Loops over all games of a rollout: drawing actions, and advantages where one learner is both players of a game."""
 
 from __future__ import annotations
 
@@ -31,3 +31,31 @@ def two_seat_advantages(positions, rewards, starts, values, last_positions, last
             run[p] = following[p] - values[t, i] + decay * run[p]
             advantages[t, i] = run[p]
             following[p] = values[t, i]
+
+
+@kernel
+def draw_actions(logits, masks, uniform, actions, log_probs):
+    """Draw ``actions[i]`` from the softmax of ``logits[i]`` over legal actions with ``uniform[i]`` in [0, 1).
+
+    ``logits`` ``(n, a)`` is written to; ``log_probs`` receives the logarithm of each drawn action's probability.
+    """
+    for i in range(len(logits)):
+        row, mask = logits[i], masks[i]
+        top = np.float32(-np.inf)
+        for a in range(len(row)):
+            if mask[a]:
+                top = max(top, row[a])
+        total = np.float32(0)
+        for a in range(len(row)):
+            if mask[a]:
+                row[a] -= top
+                total += np.exp(row[a])
+        left, last = uniform[i] * total, -1
+        for a in range(len(row)):
+            if mask[a]:
+                last = a
+                left -= np.exp(row[a])
+                if left < 0:
+                    break
+        actions[i] = last  # the last legal one where rounding has left a little
+        log_probs[i] = row[last] - np.log(total)

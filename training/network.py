@@ -29,6 +29,8 @@ from archie_env.observation import highest, unscaled, width
 from archie_env.rules import Rules
 
 _SLOTS: Final = len(KEEPS)
+_IMPOSSIBLE: Final = -1e8
+"""The logit of an illegal action."""
 _UNLIKELY: Final = 1e-8
 """Stands in for the prior probability of an illegal action in its logarithm; the policy gives those none."""
 
@@ -40,59 +42,70 @@ def cpu_has_bfloat16() -> bool:
 
 class SeenAndRead(BaseFeaturesExtractor):
     """An observation with its hands read: ``[slots (4), row scaled to 0..1 (d), features (69)]``, then, of the other player's
-    hand where it is shown, ``[cards (52), features (69)]``.
+    hand where it is shown, ``[cards (52), features (69)]``; in bfloat16 if that is what the layers compute in.
     """
 
-    scale: th.Tensor
-    """``(d,)``: factors that bring a row to 0..1."""
-
-    def __init__(self, observation_space: spaces.Box, rules: dict[str, Any]) -> None:
+    def __init__(self, observation_space: spaces.Box, rules: dict[str, Any], dtype: th.dtype = th.float32) -> None:
         of = Rules.from_dict(rules)
         self.row = width(of)
-        hidden = observation_space.shape[0] - self.row
-        super().__init__(observation_space, _SLOTS + self.row + FEATURES + (hidden + FEATURES if hidden else 0))
-        self.rules = of
+        self.hidden = observation_space.shape[0] - self.row
+        super().__init__(observation_space, _SLOTS + self.row + FEATURES + (self.hidden + FEATURES if self.hidden else 0))
+        self.rules, self.dtype = of, dtype
         self._read = HandReader(of)
         self._integer = np.issubdtype(observation_space.dtype, np.integer)
-        scale = th.from_numpy((1 / highest(of)).astype(np.float32)) if self._integer else th.ones(self.row)
-        self.register_buffer("scale", scale, persistent=False)
+        self._scales = [(_SLOTS + i, float(1 / most)) for i, most in enumerate(highest(of)) if most != 1]
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """``(n, d + hidden)`` floats -> ``(n, features_dim)``."""
-        rows = observations[:, : self.row]
-        whole = rows.numpy().astype(np.int8) if self._integer else unscaled(rows.numpy(), self.rules)
-        features, keeps = self._read(whole)
-        parts = [th.from_numpy(keeps).float(), rows * self.scale, th.from_numpy(features)]
-        hidden = observations[:, self.row :]
-        if hidden.shape[1]:
-            parts += [hidden, th.from_numpy(self._read.other(hidden.numpy()))]
-        return th.cat(parts, dim=1)
+        rows, hidden = observations[:, : self.row].numpy(), observations[:, self.row :].numpy()
+        whole = rows.astype(np.int8) if self._integer else unscaled(rows, self.rules)
+        inputs = th.empty(len(rows), self.features_dim, dtype=self.dtype)
+        self.read(whole, hidden.astype(np.int8), inputs)
+        return inputs
+
+    def read(self, rows: NDArray[np.int8], hidden: NDArray[np.int8], inputs: th.Tensor) -> None:
+        """``(n, d)`` rows and ``(n, 52 or 0)`` hidden cards -> ``inputs`` ``(n, features_dim)``, written in place."""
+        features, keeps = self._read(rows)
+        ends = np.cumsum([_SLOTS, self.row, FEATURES, self.hidden]).tolist()
+        inputs[:, : ends[0]] = th.from_numpy(keeps)
+        inputs[:, ends[0] : ends[1]] = th.from_numpy(rows)
+        for column, scale in self._scales:
+            inputs[:, column] *= scale
+        inputs[:, ends[1] : ends[2]] = th.from_numpy(features)
+        if self.hidden:
+            inputs[:, ends[2] : ends[3]] = th.from_numpy(hidden)
+            inputs[:, ends[3] :] = th.from_numpy(self._read.other(hidden))
 
 
 class Towers(MlpExtractor):
     """Two separate stacks of layers: the actor reads what a player may see, the critic the hidden cards too."""
 
-    def __init__(self, inputs: int, row: int, widths: list[int], hand_features: bool, bfloat16: bool) -> None:
+    def __init__(self, inputs: int, row: int, widths: list[int], hand_features: bool) -> None:
         super().__init__(inputs, net_arch={"pi": widths, "vf": widths}, activation_fn=th.nn.ReLU, device="cpu")
         self._seen = slice(_SLOTS, _SLOTS + row + FEATURES * hand_features)
         self._all = slice(_SLOTS, None)
-        self._bfloat16 = bfloat16
         self.policy_net[0] = th.nn.Linear(self._seen.stop - self._seen.start, widths[0])
         self.value_net[0] = th.nn.Linear(inputs - _SLOTS, widths[0])
         self.latent_dim_pi = widths[-1] + _SLOTS
 
     def forward_actor(self, features: th.Tensor) -> th.Tensor:
         """``(n, features_dim) -> (n, units + 4)``: the last layer, and the slots handed through."""
-        with th.autocast("cpu", th.bfloat16, enabled=self._bfloat16):
-            latent = self.policy_net(features[:, self._seen])
-        return th.cat([latent.float(), features[:, :_SLOTS]], dim=1)
+        latent = _in_type_of_input(self.policy_net, features[:, self._seen])
+        return th.cat([latent.float(), features[:, :_SLOTS].float()], dim=1)
 
     def forward_critic(self, features: th.Tensor) -> th.Tensor:
         """``(n, features_dim) -> (n, units)``."""
-        with th.autocast("cpu", th.bfloat16, enabled=self._bfloat16):
-            latent = self.value_net(features[:, self._all])
-        floats: th.Tensor = latent.float()
-        return floats
+        return _in_type_of_input(self.value_net, features[:, self._all]).float()
+
+
+def _in_type_of_input(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
+    """The layers' output, computed in the type of ``x``: autocast would copy input and weights again and again."""
+    for layer in layers:
+        if isinstance(layer, th.nn.Linear):
+            x = th.nn.functional.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
+        else:
+            x = layer(x)
+    return x
 
 
 class DiscardHead(th.nn.Module):
@@ -113,11 +126,12 @@ class DiscardHead(th.nn.Module):
 
     def forward(self, latent: th.Tensor) -> th.Tensor:
         """``(n, units + 4) -> (n, actions)``."""
-        units, keeps = latent[:, : self.units], latent[:, self.units :]
-        logits: th.Tensor = self.free(units) + self.card(units) @ self.thrown
-        if self.slot is not None:
-            logits = logits.scatter_add(1, keeps.long() + DISCARD, self.slot(units))
-        return logits
+        weight, bias = self.folded()
+        logits = th.nn.functional.linear(latent[:, : self.units], weight, bias)
+        if self.slot is None:
+            return logits
+        actions = self.thrown.shape[1]
+        return logits[:, :actions].scatter_add(1, latent[:, self.units :].long() + DISCARD, logits[:, actions:])
 
     def lean(self, bias: float) -> None:
         """Start with this much more on standing pat and on each slot."""
@@ -126,14 +140,13 @@ class DiscardHead(th.nn.Module):
             if self.slot is not None:
                 self.slot.bias.add_(bias)
 
-    def folded(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """``(units, actions + slots), (actions + slots,)``: the same logits as one linear map, the slots not yet added."""
-        with th.no_grad():
-            weight = self.free.weight + self.thrown.T @ self.card.weight
-            bias = self.free.bias + self.card.bias @ self.thrown
-            if self.slot is not None:
-                weight, bias = th.cat([weight, self.slot.weight]), th.cat([bias, self.slot.bias])
-            return weight.T.contiguous().numpy(), bias.numpy()
+    def folded(self) -> tuple[th.Tensor, th.Tensor]:
+        """``(actions + slots, units), (actions + slots,)``: the same logits as one linear map, the slots not yet added."""
+        weight = self.free.weight + self.thrown.T @ self.card.weight
+        bias = self.free.bias + self.card.bias @ self.thrown
+        if self.slot is None:
+            return weight, bias
+        return th.cat([weight, self.slot.weight]), th.cat([bias, self.slot.bias])
 
 
 class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-contrib ships no types
@@ -166,20 +179,18 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
     ) -> None:
         self._rules = Rules.from_dict(rules)
         self._widths, self._hand_features, self._with_slots = list(widths), hand_features, slots
-        self._bias, self._prior, self._bfloat16 = bias, prior, bfloat16
+        self._bias, self._prior = bias, prior
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
             features_extractor_class=SeenAndRead,
-            features_extractor_kwargs={"rules": rules},
-            **kwargs,
+            features_extractor_kwargs={"rules": rules, "dtype": th.bfloat16 if bfloat16 else th.float32},
+            **{"optimizer_kwargs": {"eps": 1e-5, "fused": True}, **kwargs},
         )
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = Towers(
-            self.features_dim, width(self._rules), self._widths, self._hand_features, self._bfloat16
-        )  # fmt: skip
+        self.mlp_extractor = Towers(self.features_dim, width(self._rules), self._widths, self._hand_features)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -189,13 +200,13 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         # the optimiser that was built holds the weights of the head that was replaced
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
-    def prior(self, keeps: th.Tensor, masks: th.Tensor) -> th.Tensor:
+    def prior(self, keeps: th.Tensor, legal: th.Tensor) -> th.Tensor:
         """``(n, 4), (n, a) -> (n, a)``: logarithms of the fixed distribution."""
-        weights = th.ones(masks.shape)
+        weights = th.ones(legal.shape)
         weights[:, DISCARD] += self._prior
         if self._with_slots:
             weights.scatter_add_(1, keeps.long() + DISCARD, th.full(keeps.shape, self._prior))
-        weights *= masks
+        weights *= legal
         return (weights / weights.sum(dim=1, keepdim=True)).clamp_min(_UNLIKELY).log()
 
     def evaluate_actions(
@@ -203,14 +214,23 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
         """Values, log-probabilities and, in place of the entropy, minus the divergence from the prior."""
         features = self.extract_features(obs)
+        masks = th.ones(len(actions), self._rules.actions) if action_masks is None else action_masks
+        return self.evaluate(features, actions, masks.reshape(len(actions), -1) != 0)
+
+    def decide(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """``(n, features_dim)`` -> logits of all actions ``(n, a)`` and values ``(n,)``."""
         latent, latent_value = self.mlp_extractor(features)
-        distribution = self._get_action_dist_from_latent(latent)
-        distribution.apply_masking(action_masks)
-        bonus = distribution.entropy()
-        if self._prior and action_masks is not None:
-            prior = self.prior(features[:, :_SLOTS], action_masks.reshape(len(actions), -1).float())
-            bonus = bonus + (distribution.distribution.probs * prior).sum(dim=1)
-        return self.value_net(latent_value), distribution.log_prob(actions), bonus
+        return self.action_net(latent), self.value_net(latent_value).flatten()
+
+    def evaluate(self, features: th.Tensor, actions: th.Tensor, legal: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """As `evaluate_actions`, of features read before and of ``(n, a)`` booleans."""
+        logits, values = self.decide(features)
+        logarithms = logits.masked_fill(~legal, _IMPOSSIBLE).log_softmax(dim=1)
+        surplus = logarithms
+        if self._prior:
+            surplus = logarithms - self.prior(features[:, :_SLOTS], legal)
+        bonus = -(logarithms.exp() * surplus).sum(dim=1)
+        return values, logarithms.gather(1, actions.reshape(-1, 1).long()).flatten(), bonus
 
     def exported(self) -> dict[str, NDArray[np.float32]]:
         """The actor's weights in the form of ``agents.ppo.Weights``."""
@@ -219,5 +239,6 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         for i, layer in enumerate(layers):
             weights[f"layer{i}.weight"] = layer.weight.detach().T.contiguous().numpy().copy()
             weights[f"layer{i}.bias"] = layer.bias.detach().numpy().copy()
-        weights["head.weight"], weights["head.bias"] = (array.copy() for array in self.action_net.folded())
+        weight, bias = self.action_net.folded()
+        weights["head.weight"], weights["head.bias"] = weight.detach().T.contiguous().numpy(), bias.detach().numpy()
         return weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from sb3_contrib import MaskablePPO
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it ships no types
 
 from agents.ppo import PPOPolicy
 from archie_env._core.seats import BOTH
@@ -22,9 +22,15 @@ from archie_env.learner import LearnerTables
 from archie_env.policy import Policy
 from training import checkpoint
 from training.config import Config
+from training.learner import Rollout, SelfPlayPPO
 from training.network import ArchiePolicy, cpu_has_bfloat16
-from training.selfplay import Lineup, PastSelves, TwoSeatBuffer
+from training.selfplay import Lineup, PastSelves
 from training.vec_env import TablesVecEnv
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # finding them takes milliseconds
 
 
 @contextmanager
@@ -36,7 +42,7 @@ def on_threads(threads: int) -> Iterator[None]:
     before = th.get_num_threads()
     th.set_num_threads(threads)
     try:
-        with threadpool_limits(threads, "blas"):
+        with _libraries().limit(limits=threads, user_api="blas"):
             yield
     finally:
         th.set_num_threads(before)
@@ -53,7 +59,6 @@ class Run:
     def __init__(self, config: Config, players: Mapping[str, Policy] | None = None) -> None:
         from agents import load  # names are resolved once the configuration is known to be good
 
-        th.distributions.Distribution.set_default_validate_args(False)  # masks keep every distribution valid; 3 % of the time
         self.config, self.rules = config, config.played()
         known = dict(players or {})
         for name in (*config.report.agents, *config.opponents.named):
@@ -69,7 +74,7 @@ class Run:
             hidden=config.network.hidden_cards,
         )  # fmt: skip
         self.env = TablesVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
-        self.shuffler = np.random.default_rng(streams[1])
+        self.generator = np.random.default_rng(streams[1])
         self.model = self._model()
         self.updates = 0
         self.reports = 0
@@ -77,10 +82,10 @@ class Run:
         _, self._callback = self.model._setup_learn(config.budget.decisions)
         self.past.add(self.policy())
 
-    def _model(self) -> MaskablePPO:
+    def _model(self) -> SelfPlayPPO:
         learning, network, rollout = self.config.learning, self.config.network, self.config.rollout
         bfloat16 = network.bfloat16 == "on" or (network.bfloat16 == "auto" and cpu_has_bfloat16())
-        return MaskablePPO(
+        return SelfPlayPPO(
             ArchiePolicy,
             self.env,
             learning_rate=lambda left: learning.rate * max(learning.last_rate, left),
@@ -92,8 +97,8 @@ class Run:
             clip_range=learning.clip,
             vf_coef=learning.value_weight,
             max_grad_norm=learning.gradient_norm,
-            rollout_buffer_class=TwoSeatBuffer,
-            rollout_buffer_kwargs={"tables": self.tables, "generator": self.shuffler},
+            rollout_buffer_class=Rollout,
+            rollout_buffer_kwargs={"tables": self.tables, "generator": self.generator},
             policy_kwargs={
                 "rules": self.rules.to_dict(),
                 "widths": network.widths,
@@ -138,8 +143,9 @@ class Run:
         self.model._current_progress_remaining = left
         self.model.ent_coef = learning.prior_weight * max(learning.last_prior_weight, left)
         self.lineup.redraw(self.tables)
-        self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
-        self.model.train()
+        with on_threads(self.config.threads):
+            self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
+            self.model.train()
         self.updates += 1
         if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
             raise ArchieError(
@@ -170,7 +176,7 @@ class Run:
             "generators": {
                 "tables": generators,
                 "past": self.past.generator.bit_generator.state,
-                "shuffler": self.shuffler.bit_generator.state,
+                "learner": self.generator.bit_generator.state,
             },
         }
         checkpoint.save(path, arrays, meta)
@@ -183,9 +189,8 @@ class Run:
             PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])
         ]
         self.past.generator.bit_generator.state = meta["generators"]["past"]
-        self.shuffler.bit_generator.state = meta["generators"]["shuffler"]
+        self.generator.bit_generator.state = meta["generators"]["learner"]
         self.tables.restore(checkpoint.grouped(arrays, "tables"), meta["generators"]["tables"])
-        self.model._last_obs = self.env._observe()
         self.model._last_episode_starts = arrays["episode_starts"]
         self.model.num_timesteps = meta["decisions"]
         self.updates, self.reports, self.seconds = meta["updates"], meta["reports"], meta["seconds"]
