@@ -42,9 +42,12 @@ NOTHING_FIXED: Final = -1, ANY_DECK, 0
 """Dealer and deck left to the seed."""
 
 
-def new_arrays(shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any]]:
-    """Endless new arrays, cut from blocks of sixteen: half the price of making each on its own."""
-    return chain.from_iterable(np.empty((16, *shape), dtype) for _ in count())
+def new_arrays(*kinds: tuple[int, Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Endless new arrays, one of each length and type at a time.
+
+    They are cut from blocks of sixteen, which is half the price of making each on its own.
+    """
+    return chain.from_iterable(zip(*(np.empty((16, n), dtype) for n, dtype in kinds), strict=True) for _ in count())
 
 
 @functools.cache
@@ -56,10 +59,10 @@ def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
     scales = chip_scales(rules, row.dtype)
     arguments: dict[str, tuple[Any, ...]] = {
         "deal_table": (games, books, 0, 0, ANY_DECK, 0),
-        "begin_table": (games, books, 0, 0, ANY_DECK, 0, row, masks, *scales),
+        "begin_table": (games, books, 0, 0, ANY_DECK, 0, row, masks[0], *scales),
         "look_masks": (games, books, masks),
         "look_seat": (games, books, 0, row, *scales),
-        "step_table": (games, books, 0, row, masks, *scales),
+        "step_table": (games, books, 0, row, masks[0], *scales),
         "play_and_mask": (games, books, 0, masks),
     }
     return entry_point(getattr(table, name), *arguments[name])
@@ -114,8 +117,8 @@ class Table(ReadsRulebook):
 
     def _net(self) -> tuple[float, float]:
         """Net chips of the finished hand, by seat."""
-        net = float(self._games["net"][0])
-        return (-net, net) if self._games["dealer"][0] else (net, -net)
+        net = float(self._games["net"].item())
+        return (-net, net) if self._games["dealer"].item() else (net, -net)
 
     @property
     def game(self) -> Game:

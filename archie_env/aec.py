@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from archie_env._core import table
+from archie_env._core.table import ENDED, ILLEGAL
 from archie_env._table import ObservationType, RenderMode, Table, bound, new_arrays, one_of, row_space
 from archie_env.batch import whole_number
 from archie_env.errors import ArchieError, OrderError
@@ -41,7 +41,7 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
     dealt, whole or a beginning) for the first hand.  A reset without a seed goes on to the next hand, the other player dealing.
     """
 
-    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_new_rows", "_new_masks")
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_new")
     metadata: ClassVar[dict[str, Any]] = {
         "name": "archie_v0",
         "render_modes": list(get_args(RenderMode)),
@@ -75,12 +75,13 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             agent: spaces.Dict({"observation": row_space(self.rules, dtype), "action_mask": masks}) for agent in SEATS
         }
         self.action_spaces = {agent: spaces.Discrete(self._n_actions) for agent in SEATS}
-        self._rows: list[NDArray[Any] | None] = [None, None]
+        self._running = False  # whether a hand is being played
+        self._row: NDArray[Any] | None = None  # what `agent_selection` sees, None once an agent has left
+        self._infos: dict[str, dict[str, Any]] | None = None  # None until someone asks
 
     def _find(self) -> None:
         super()._find()
-        self._new_rows = new_arrays((width(self.rules),), self._dtype)
-        self._new_masks = new_arrays((2, self.rules.actions), np.int8)
+        self._new = new_arrays((width(self.rules), self._dtype), (self.rules.actions, np.int8))
         self._deal_kernel, self._play_kernel = (bound(name, self._dtype.name) for name in ("begin_table", "step_table"))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -105,97 +106,116 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
         self._finished: Game | None = None
+        self._running = True
         self._deal(*fixed)
 
     def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
-        row, masks = next(self._new_rows), next(self._new_masks)
+        row, mask = next(self._new)
         seat = self._deal_kernel(
-            self._games, self._books, self._hand_number, dealer, order, given, row, masks, self._pot_scale, self._owed_scale
+            self._games, self._books, self._hand_number, dealer, order, given, row, mask, self._pot_scale, self._owed_scale
         )
-        self._hand_out(seat, row, masks)
+        self._turn_to(seat, row, mask)
 
-    def _hand_out(self, seat: int, row: NDArray[Any] | None, masks: NDArray[np.int8]) -> None:
-        """Turn to a seat that sees ``row``; whatever else may be seen now is written when asked for."""
+    def _turn_to(self, seat: int, row: NDArray[Any], mask: NDArray[np.int8]) -> None:
+        """Turn to a seat, for what it sees and may do; the other seat's is made when asked for."""
         self.agent_selection = SEATS[seat]
-        self._rows = [None, row] if seat else [row, None]
-        self._masks = first, second = masks[0], masks[1]
-        self.infos = {_FIRST: {"action_mask": first}, _SECOND: {"action_mask": second}}
+        self._row, self._mask = row, mask
+        self._info: dict[str, Any] = {"action_mask": mask}
+        self._infos = None
         if self.stacks is not None:
-            for info in self.infos.values():
-                info["stacks"] = dict(self.stacks)
+            self._info["stacks"] = dict(self.stacks)
         if self.render_mode == "human":
             self.render()
 
+    @property
+    def infos(self) -> dict[str, dict[str, Any]]:
+        """By agent: ``action_mask``, and in a session with stacks ``stacks``."""
+        if self._infos is None:
+            none = {**self._info, "action_mask": np.zeros(self._n_actions, np.int8)}
+            self._infos = {agent: self._info if agent == self.agent_selection else none for agent in SEATS}
+        return self._infos
+
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
         """What an agent sees and may do now."""
-        seat = 0 if agent == _FIRST else 1
-        if agent != SEATS[seat]:
+        if agent not in self.possible_agents:
             raise ArchieError(f"agent {agent!r}: expected one of {', '.join(SEATS)}")
-        row = self._rows[seat]
-        if row is None:
-            self._check_begun("observe")
-            row = self._rows[seat] = next(self._new_rows)
-            look = bound("look_seat", self._dtype.name)  # few ask for more than the row of the seat to act
-            look(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
-        return {"observation": row, "action_mask": self._masks[seat]}
+        if self._row is not None and agent == self.agent_selection:
+            return {"observation": self._row, "action_mask": self._mask}
+        self._check_begun("observe")
+        row = np.empty(self._width, self._dtype)
+        look = bound("look_seat", self._dtype.name)  # few ask for more than the row of the seat to act
+        look(self._games, self._books, SEATS.index(agent), row, self._pot_scale, self._owed_scale)
+        info = self.infos.get(agent)  # none once its episode is over
+        return {"observation": row, "action_mask": info["action_mask"] if info else np.zeros(self._n_actions, np.int8)}
 
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward since its last turn, terminated, truncated and info of the agent to act."""
         if not self.agents:
             raise OrderError("last: no episode is running, call reset() first")
         agent = self.agent_selection
-        info, row = self.infos[agent], self._rows[0 if agent == _FIRST else 1]
         if not observe:
             seen = None
-        elif row is None:
+        elif self._row is None:
             seen = self.observe(agent)
         else:
-            seen = {"observation": row, "action_mask": info["action_mask"]}
-        return seen, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
+            seen = {"observation": self._row, "action_mask": self._mask}
+        return seen, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], self._info
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: the legal actions of the agent to act, where sb3-contrib looks for them."""
         self._check_begun("action_masks")
-        mask: NDArray[np.int8] = self._masks[SEATS.index(self.agent_selection)]
-        return mask
+        return self._mask
 
     def step(self, action: int | None) -> None:
         """Play an action of ``agent_selection``; None for an agent whose episode has ended."""
-        if not self.agents:
-            raise OrderError(f"step({action!r}): no episode is running, call reset() first")
-        agent = self.agent_selection
-        if self.terminations[agent]:
-            if action is not None:
-                raise OrderError(f"step({action!r}): the episode of {agent} has ended, the only valid action is None")
-            self._was_dead_step(action)
+        if not self._running:
+            self._step_after_the_end(action)
             return
         number = action_number(action)
-        row, masks = next(self._new_rows), next(self._new_masks)
-        seat = self._play_kernel(self._games, self._books, number, row, masks, self._pot_scale, self._owed_scale)
-        if seat == table.ILLEGAL:
+        row, mask = next(self._new)
+        seat = self._play_kernel(self._games, self._books, number, row, mask, self._pot_scale, self._owed_scale)
+        if seat == ILLEGAL:
             raise self.game.illegal(action)
         self._history.append(number)
-        if self._cumulative_rewards[agent]:
-            self._cumulative_rewards[agent] = 0.0
-        if seat == table.ENDED:
-            self._end_hand(masks)
-            return
         if self._paid:
-            self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
-        self._hand_out(seat, row, masks)
+            self._forget_rewards()
+        if seat == ENDED:
+            self._end_hand(row, mask)
+        else:
+            self._turn_to(seat, row, mask)
 
-    def _end_hand(self, masks: NDArray[np.int8]) -> None:
+    def _step_after_the_end(self, action: int | None) -> None:
+        if not self.agents:
+            raise OrderError(f"step({action!r}): no episode is running, call reset() first")
+        if action is not None:
+            raise OrderError(
+                f"step({action!r}): the episode of {self.agent_selection} has ended, the only valid action is None"
+            )
+        infos = self.infos
+        self._was_dead_step(action)
+        self._row, self._info = None, infos.get(self.agent_selection, {})
+
+    def _forget_rewards(self) -> None:
+        """Rewards are of the last step alone, and an agent's own sum ends with its next action."""
+        self.rewards = {_FIRST: 0.0, _SECOND: 0.0}
+        self._cumulative_rewards[self.agent_selection] = 0.0
+        self._paid = any(self._cumulative_rewards.values())
+
+    def _end_hand(self, row: NDArray[Any], mask: NDArray[np.int8]) -> None:
         """Pay the hand; deal the next one of the session, or end the episode."""
-        self.rewards, self._paid = dict(zip(SEATS, self._net(), strict=True)), True
-        self._accumulate_rewards()
+        first, second = self._net()
+        self.rewards, self._paid = {_FIRST: first, _SECOND: second}, True
+        self._cumulative_rewards[_FIRST] += first
+        self._cumulative_rewards[_SECOND] += second
         if self.stacks is not None:
             self.stacks = {agent: chips + int(self.rewards[agent]) for agent, chips in self.stacks.items()}
         if self._hands_left is not None:
             self._hands_left -= 1
         broke = self.stacks is not None and min(self.stacks.values()) < self.rules.reserve
         if broke or self._hands_left == 0:
+            self._running = False
             self.terminations = {_FIRST: True, _SECOND: True}
-            self._hand_out(0, None, masks)
+            self._turn_to(0, row, mask)
         else:
             if self.render_mode == "human":
                 self.render()  # the end of this hand, before the next one covers it

@@ -140,6 +140,7 @@ def test_masks_are_never_empty_and_match_the_engine() -> None:
         assert (env.action_masks() == mask).all()
         other = env.observe(SEATS[1 - SEATS.index(agent)])
         assert not other["action_mask"].any()
+        assert other["action_mask"] is env.infos[SEATS[1 - SEATS.index(agent)]]["action_mask"]
         for name, seen in ((agent, observation), (SEATS[1 - SEATS.index(agent)], other)):
             if decisions % 50 == 0:
                 assert env.observation_space(name).contains(seen)

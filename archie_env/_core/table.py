@@ -93,23 +93,26 @@ def look_masks(games, books, masks):
 
 
 @kernel
-def begin_table(games, books, hand_number, dealer, deck, given, row, masks, pot_scale, owed_scale):
+def begin_table(games, books, hand_number, dealer, deck, given, row, mask, pot_scale, owed_scale):
     """Deal as `deal_one` does, then write what the seat to act sees and may do; returns that seat."""
     game, book = games[0], books[0]
     deal_one(game, book, hand_number, dealer, deck, given)
     encode(game, book, game["turn"], row, pot_scale, owed_scale)
-    return write_masks(game, book, masks)
+    write_mask(game, book, mask)
+    return seat_to_act(game)
 
 
 @kernel
-def step_table(games, books, action, row, masks, pot_scale, owed_scale):
-    """Play as `play_one` does, then write what the seat to act sees and may do: one call for a whole environment step."""
+def step_table(games, books, action, row, mask, pot_scale, owed_scale):
+    """Play as `play_one` does, then write what the seat to act sees and may do, or seat 0 where the hand has ended.
+
+    One call for a whole environment step.
+    """
     game, book = games[0], books[0]
     seat = play_one(game, book, action)
     if seat != ILLEGAL:
-        write_masks(game, book, masks)
-        if seat != ENDED:
-            encode(game, book, game["turn"], row, pot_scale, owed_scale)
+        encode(game, book, game["dealer"] if seat == ENDED else game["turn"], row, pot_scale, owed_scale)
+        write_mask(game, book, mask)
     return seat
 
 
