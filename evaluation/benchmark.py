@@ -19,6 +19,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -72,7 +73,7 @@ class Protocol:
     seed: int = 1
 
 
-QUICK: Final = Protocol("quick", 2_000, Settings(Budget(100_000), 5_000, 500), "class", 0.2)
+QUICK: Final = Protocol("quick", 2_000, Settings(Budget(600_000), 5_000, 1_000), "class", 0.2)
 FULL: Final = Protocol("full", 50_000, Settings(Budget(4_000_000), 50_000, 10_000), "auto", 1.0)
 PROTOCOLS: Final = {protocol.name: protocol for protocol in (QUICK, FULL)}
 
@@ -379,7 +380,7 @@ def benchmark(
 
     card = Card(
         agent, players, protocol,
-        {rules: parts.get(f"exact-{rules}", lambda rules=rules: under(rules, exact(rules))) for rules in SMALL},
+        {rules: parts.get(f"exact-{rules}", partial(under, rules, exact(rules))) for rules in SMALL},
         parts.get("crosstable", lambda: under(FULL_GAME, table)),
         parts.get("bound", lambda: under(FULL_GAME, bound)),
         parts.get("speed", lambda: under(FULL_GAME, speed)),
@@ -408,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.benchmark",
         description="The whole card of an agent or a trainer.",
-        epilog=f"agents: {', '.join(name for name in names() if name != 'human')}; trainers: TOML files such as those in configs",
+        epilog=f"agents: {', '.join(name for name in names() if name != 'human')}; trainers: TOML files as in configs",
     )
     parser.add_argument("agent", metavar="AGENT_OR_TRAINER", help="{rules} in it stands for mini, midi and archie")
     parser.add_argument("--quick", action="store_true", help="small budgets: a few minutes instead of the full protocol")

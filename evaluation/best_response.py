@@ -326,7 +326,7 @@ def best_response(
         tell(f"{other}: {_won(attempt)}, {'kept' if values else f'{attempt.seconds:.0f} s'}")
     best = max(attempts, key=lambda attempt: attempt.least)
     if best.result is None:
-        raise ArchieError(f"{name}: no opponent could be made: " + "; ".join(f"{a.name}: {a.how}" for a in attempts))
+        raise ArchieError(f"{name}: no opponent could be made: " + "; ".join(f"{a.name} {a.how}" for a in attempts))
     values = kept.read("bound", ".json")
     if values is not None and values["chosen"] == best.name:
         result = MatchResult.from_dict(values["result"])
@@ -367,8 +367,10 @@ def _attempt(
         else:
             opponent = load(name, rules)
         result = _match(opponent, name, target, rules, settings, settings.seeds[1], tell)
+        if name in EXPLOITERS and result.faults[0].total:  # one that fails has proved nothing
+            raise ArchieError(result.faults[0].reports[0])
     except ArchieError as error:  # what can't be made against this policy does not end the others' attempts
-        return Attempt(name, f"could not be made: {error}", None, time.perf_counter() - start)
+        return Attempt(name, f"failed: {error}", None, time.perf_counter() - start)
     made[name] = opponent
     return Attempt(name, how, result, time.perf_counter() - start)
 

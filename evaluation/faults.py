@@ -143,12 +143,14 @@ class TimedPolicy:
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`; raises `TimeLimitError`."""
         rows, legal = observations.copy(), masks.copy()  # a thread left behind must not write where others read
-        return self._call("probabilities", lambda: self._policy.probabilities(rows, legal))
+        answer: Probabilities = self._call("probabilities", lambda: self._policy.probabilities(rows, legal))
+        return answer
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         """See `Policy.act`; raises `TimeLimitError`."""
         rows, legal = observations.copy(), masks.copy()
-        return self._call("act", lambda: self._policy.act(rows, legal, rng))
+        actions: Actions = self._call("act", lambda: self._policy.act(rows, legal, rng))
+        return actions
 
     def _call(self, verb: str, call: Callable[[], Any]) -> Any:
         try:

@@ -21,6 +21,7 @@ from archie_env.rules import Rules, as_rules
 from evaluation import _lbr_kernels as kernels
 from evaluation.faults import unplayable
 
+Records = NDArray[np.void]
 PARTICLES: Final = 64
 COMPLETIONS: Final = 2
 _AT_ONCE: Final = 4096
@@ -63,8 +64,14 @@ class LocalBestResponse:
         self._rows = np.empty((size, width(self.rules)), np.int8)
         self._masks = np.empty((size, self.rules.actions), np.int8)
         self._index = np.empty(size, np.int64)
+        self._waiting = self._index, self._rows, self._masks
         self.asked = 0
         """Rows that the target has answered so far."""
+
+    @property
+    def side_by_side(self) -> int:
+        """Decisions for which hands are sampled at once."""
+        return self._scripts
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         """See `Policy.act`; raises `ArchieError` for rows of other rules."""
@@ -96,26 +103,33 @@ class LocalBestResponse:
             chances[bad] = masks[bad] / masks[bad].sum(axis=1, keepdims=True)
         return chances
 
-    def _choose(self, rows: NDArray[np.int8], streams: NDArray[np.uint64]) -> Actions:
-        """Actions ``(n,)`` for rows ``(n, d)`` of no more games than are played side by side."""
+    def range(self, rows: NDArray[np.int8], streams: NDArray[np.uint64]) -> tuple[Records, Records, NDArray[np.float64]]:
+        """What each row ``(n, d)`` shows, and games ``(n * particles,)`` that it may be a row of, with their weights.
+
+        ``streams (n,)`` are moved on; rows of no more than `side_by_side` at a time.
+        """
         n = len(rows)
         scripts = np.zeros(n, kernels.SCRIPT)
         kernels.read_scripts(self._layout, rows, scripts)
         games, weights = np.zeros(n * self.particles, GAME), np.ones(n * self.particles)
         kernels.deal_particles(games, self._books, scripts, streams)
-        waiting = self._index, self._rows, self._masks
-        while count := kernels.advance(games, self._books, scripts, *waiting):
+        while count := kernels.advance(games, self._books, scripts, *self._waiting):
             chances = self._answers(count)
             kernels.condition(games, self._books, scripts, self._index[:count], chances, weights, streams)
             kernels.resample(games, self._books, scripts, weights, streams)
+        return scripts, games, weights
+
+    def _choose(self, rows: NDArray[np.int8], streams: NDArray[np.uint64]) -> Actions:
+        """Actions ``(n,)`` for rows ``(n, d)``, as many as in `range`."""
+        scripts, games, weights = self.range(rows, streams)
         rolled = games.copy()
-        while count := kernels.check_down(rolled, self._books, self._layout, scripts, *waiting):
+        while count := kernels.check_down(rolled, self._books, self._layout, scripts, *self._waiting):
             kernels.draw_for_other(rolled, self._books, scripts, self._index[:count], self._answers(count), streams)
         shares, folds = np.empty(len(games)), np.zeros(len(games))
         kernels.final_shares(rolled, self._books, scripts, shares)
-        if count := kernels.raise_all(games.copy(), self._books, scripts, *waiting):
+        if count := kernels.raise_all(games.copy(), self._books, scripts, *self._waiting):
             folds[self._index[:count]] = self._answers(count)[:, FOLD]
-        actions = np.empty(n, np.int64)
+        actions = np.empty(len(rows), np.int64)
         kernels.choose_bets(games, self._books, scripts, weights, shares, folds, actions)
         kernels.choose_discards(
             rolled, self._books, self._layout, scripts, weights, self.completions, streams, actions
