@@ -297,22 +297,22 @@ def format_adjusted(of: AdjustedMatch) -> str:
     players = [name for name, is_known in zip((of.a, of.b), of.known, strict=True) if is_known]
     unknown = [name for name, is_known in zip((of.a, of.b), of.known, strict=True) if not is_known]
     low, high = adjusted.interval
-    ratios = f"; {raw_hand / hand:.2f} and {raw_pair / pair:.2f} times smaller" if hand and pair else ""
+    ratios = f"; {raw_hand / hand:.2f} and {raw_pair / pair:.2f} times smaller" if pair and raw_pair else ""
     return "\n".join(
         [
             f"{of.a} v {of.b}: {of.deals:,} deals played twice, rules {of.rules.name}, seed {of.seed}",
             f"  value function learnt from {value.teachers[0]} v {value.teachers[1]}, {value.deals:,} deals played twice, "
             f"seed {value.seed}; {of.samples} samples for each expected value",
             f"  corrected: chance{''.join(f', the decisions of {name}' for name in players)}",
-            *(f"  {name} tells no probabilities: its decisions are not corrected" for name in unknown),
+            *(f"  not corrected: the decisions of {name}, whose probabilities are not known" for name in unknown),
             f"  raw       {raw.mean:+9.1f} mbb/hand, standard error {raw.standard_error:.1f}",
             f"  adjusted  {adjusted.mean:+9.1f} mbb/hand, standard error {adjusted.standard_error:.1f}, "
             f"95 % interval {low:+.1f} to {high:+.1f}",
             f"  standard deviation of a hand {raw_hand:,.0f} raw, {hand:,.0f} adjusted; "
             f"of a pair {raw_pair:,.0f} raw, {pair:,.0f} adjusted{ratios}",
-            "  the adjusted pairs do not vary at all"
-            if of.worth is None
-            else f"  adjusting is worth {of.worth:.2f} times the deals",
+            f"  adjusting is worth {of.worth:.2f} times the deals"
+            if of.worth
+            else f"  the {'adjusted' if of.worth is None else 'raw'} pairs do not vary at all",
             f"  {of.seconds:.1f} s",
         ]
     )
@@ -336,7 +336,7 @@ def _parser() -> argparse.ArgumentParser:
         default=LEARN_DEALS,
         help="deal pairs the value function is learnt from (default %(default)d)",
     )
-    parser.add_argument("--learn-seed", type=int, help="of those deals (default: the seed and 1)")
+    parser.add_argument("--learn-seed", type=int, help="of those deals (default: one more than the seed)")
     parser.add_argument(
         "--teachers", nargs=2, metavar="AGENT", help="who plays those deals (default: the two players themselves)"
     )

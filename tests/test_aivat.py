@@ -344,7 +344,7 @@ def test_a_player_that_tells_no_probabilities_is_named() -> None:
     assert tells_probabilities(UniformPolicy(), "mini") is None
     result = play_adjusted(Mute(), load("rule_based", "mini"), 500, 1, "mini", values("uniform", "rule_based", "mini"))
     assert result.known == (False, True)
-    assert "mute tells no probabilities" in format_adjusted(result)
+    assert "not corrected: the decisions of mute, whose probabilities are not known" in format_adjusted(result)
     assert "chance, the decisions of rule_based" in format_adjusted(result)
 
 
