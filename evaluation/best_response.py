@@ -397,8 +397,9 @@ def _match(opponent: Policy, name: str, target: Policy, rules: Rules, settings: 
             tell(f"{name}: {done:,} of {deals:,} deals played")
 
     chunk = min(settings.chunk, _SLOW_CHUNK) if slow else settings.chunk
+    limits = None if slow else settings.time_limit, settings.time_limit  # a slow one asks the policy many times in one call
     return play_match(
-        opponent, target, deals, seed, rules, chunk, progress, time_limit=settings.time_limit
+        opponent, target, deals, seed, rules, chunk, progress, time_limit=limits
     )  # fmt: skip
 
 

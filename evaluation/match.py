@@ -167,7 +167,7 @@ def play_match(
     progress: Callable[[int], None] | None = None,
     *,
     strict: bool = False,
-    time_limit: float | None = None,
+    time_limit: float | tuple[float | None, float | None] | None = None,
     probabilities: bool = False,
     until: float | None = None,
     earlier: MatchResult | None = None,
@@ -185,7 +185,8 @@ def play_match(
         progress: called with the number of deals played since it was last called.
         strict: raise at the first fault of a player, instead of forfeiting the hand, counting the fault in the result and
             going on (see `evaluation.faults`).
-        time_limit: seconds a player may take for one call, or None (see `evaluation.faults.TimedCalls` for its limits).
+        time_limit: seconds a player may take for one call, or None (see `evaluation.faults.TimedCalls` for its limits); a
+            pair: a's and b's.
         probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
         until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
             ``deals`` is then the most that are played.
@@ -210,9 +211,10 @@ def play_match(
         earlier = replace(nothing, sequence=PairSequence(rules.reserve))
     _check_earlier(earlier, nothing, deals, chunk)
     result, start = earlier, time.perf_counter()
+    limits = time_limit if isinstance(time_limit, tuple) else (time_limit, time_limit)
     umpires = [
-        Umpire(player, rules, strict, time_limit, probabilities, faults)
-        for player, faults in zip((a, b), earlier.faults, strict=True)
+        Umpire(player, rules, strict, limit, probabilities, faults)
+        for player, limit, faults in zip((a, b), limits, earlier.faults, strict=True)
     ]
     try:
         while (first := result.totals.deals) < deals and not _narrower(result, until):

@@ -1,0 +1,200 @@
+"""Lower bounds: who is chosen, on which deals, what is kept, and that the claim can be played again."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import load
+from archie_env.errors import ArchieError
+from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
+from archie_env.rules import Rules
+from evaluation import best_response as module
+from evaluation.best_response import EXPLOITERS, Bound, Budget, Exploiter, Settings, best_response, format_bound, main
+from evaluation.match import play_match
+
+SETTINGS = Settings(Budget(1000), deals=300, slow_deals=20, seed=7, exploiters=("call", "rule_based"))
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [("400000", Budget(400_000)), ("4_000", Budget(4000)), ("60s", Budget(seconds=60)), ("1.5s", Budget(seconds=1.5))],
+)
+def test_budgets_are_decisions_or_seconds(text: str, budget: Budget) -> None:
+    assert Budget.parse(text) == budget
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "0s", "s", "1e6", "sixty", "60 s"])
+def test_other_budgets_are_refused(text: str) -> None:
+    with pytest.raises(ArchieError, match="expected a number of decisions such as 400000, or seconds such as 60s"):
+        Budget.parse(text)
+
+
+def test_the_best_is_chosen_on_some_deals_and_reported_on_others() -> None:
+    bound = best_response("call_draw", settings=SETTINGS)
+    learn, choose, report = SETTINGS.seeds
+    assert len({learn, choose, report}) == 3
+    target = load("call_draw")
+    assert [attempt.name for attempt in bound.attempts] == ["call", "rule_based"]
+    for attempt in bound.attempts:
+        assert attempt.result == play_match(load(attempt.name), target, 300, choose)
+    assert bound.chosen == "rule_based"
+    assert bound.result == play_match(load("rule_based"), target, 300, report)
+    assert bound.result.totals != bound.attempts[1].result.totals  # type: ignore[union-attr]
+    low, high = bound.mbb.interval
+    text = format_bound(bound)
+    assert f"standard error {bound.mbb.standard_error:,.1f}, 95 % interval {low:+,.1f} to {high:+,.1f}" in text
+    assert "exploitability" not in text.lower()
+    assert bound.replay == f"python -m evaluation.duplicate rule_based call_draw --deals 300 --seed {report}"
+
+
+def test_seeds_of_neighbouring_settings_share_no_deals() -> None:
+    seeds = [seed for s in range(20) for seed in replace(SETTINGS, seed=s).seeds]
+    assert len(set(seeds)) == 60
+
+
+def test_the_choice_goes_by_what_is_certain_and_not_by_the_luckiest_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few deals of an opponent that wins or loses a lot may show any mean."""
+
+    def gambler(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+        return load("raise_draw", rules), "made up"
+
+    monkeypatch.setitem(EXPLOITERS, "gambler", Exploiter(gambler, slow=True))
+    settings = replace(SETTINGS, deals=4000, exploiters=("gambler", "rule_based"))
+    for seed in range(1, 60):
+        bound = best_response("uniform", settings=replace(settings, seed=seed, deals=300, slow_deals=4))
+        lucky, steady = (attempt.result for attempt in bound.attempts)
+        assert lucky is not None
+        assert steady is not None
+        if lucky.mbb.mean > steady.mbb.mean and lucky.mbb.interval[0] < steady.mbb.interval[0]:
+            assert bound.chosen == "rule_based"
+            return
+    pytest.fail("no seed tells the two rules apart")
+
+
+def test_where_nobody_wins_the_bound_is_said_to_be_zero() -> None:
+    text = format_bound(best_response("rule_based", settings=replace(SETTINGS, exploiters=("uniform", "call"))))
+    assert "nobody wins: the better bound is 0" in text
+
+
+def test_an_opponent_that_fails_does_not_end_the_others_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(UniformPolicy):
+        name = "silent"
+
+        def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+            raise ValueError("I only act")
+
+    def refuses(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+        raise ArchieError("not this one")
+
+    monkeypatch.setitem(EXPLOITERS, "refuses", Exploiter(refuses))
+    bound = best_response(Silent(), settings=replace(SETTINGS, exploiters=("lbr", "refuses", "rule_based")))
+    local, refused, _ = bound.attempts
+    assert local.result is None
+    assert local.how.startswith("failed: lbr: act raised ValueError: I only act")
+    assert refused.how == "failed: not this one"
+    assert bound.chosen == "rule_based"
+    assert "refuses failed: not this one" in format_bound(bound)
+    with pytest.raises(ArchieError, match="silent: no opponent could be made: refuses failed: not this one"):
+        best_response(Silent(), settings=replace(SETTINGS, exploiters=("refuses",)))
+
+
+def test_a_target_that_hangs_fails_those_who_ask_it_outside_of_matches() -> None:
+    released = threading.Event()
+
+    class Hanging(UniformPolicy):
+        name = "hanging"
+
+        def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+            released.wait(60)
+            return super().probabilities(observations, masks)
+
+    settings = replace(SETTINGS, time_limit=0.3, exploiters=("lbr", "call"))
+    bound = best_response(Hanging(), settings=settings)
+    released.set()
+    assert "hanging: probabilities gave no answer within 0.3 s" in bound.attempts[0].how
+    assert bound.chosen == "call"
+
+
+def test_a_learned_opponent_is_kept_and_plays_the_match_of_the_bound_again(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, budget=Budget(40_000), exploiters=("uniform", "ppo"))
+    told: list[str] = []
+    bound = best_response("call", "mini", settings, tmp_path / "bound", tell=told.append)
+    assert bound.chosen == "ppo"
+    assert bound.mbb.significance > 4
+    weights = load(f"ppo:{tmp_path / 'bound' / 'ppo.npz'}", "mini")
+    assert play_match(weights, load("call", "mini"), 300, settings.seeds[2], "mini") == bound.result
+    assert bound.replay is not None
+    assert "ppo.npz call --deals 300 --seed 23 --rules mini" in bound.replay
+    assert weights.meta["config"]["seed"] == settings.seeds[0]  # type: ignore[attr-defined]
+    assert any("decisions" in line or "mbb/hand" in line for line in told)
+
+
+def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = best_response("call_draw", settings=SETTINGS)
+    stop = {"after": 1}
+
+    def play(*arguments: Any, **named: Any) -> Any:
+        if stop["after"] == 0:
+            raise KeyboardInterrupt
+        stop["after"] -= 1
+        return play_match(*arguments, **named)
+
+    monkeypatch.setattr(module, "play_match", play)
+    with pytest.raises(KeyboardInterrupt):
+        best_response("call_draw", settings=SETTINGS, folder=tmp_path)
+    with pytest.raises(ArchieError, match="holds 1 attempts; resume to go on with them"):
+        best_response("call_draw", settings=SETTINGS, folder=tmp_path)
+    stop["after"] = 2  # the second attempt and the bound
+    assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
+    stop["after"] = 0
+    assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
+    with pytest.raises(ArchieError, match=r"call\.attempt\.json: the file was made otherwise: settings"):
+        best_response("call_draw", settings=replace(SETTINGS, seed=8), folder=tmp_path, resume=True)
+    stop["after"] = 1  # one opponent more, who is not chosen
+    more = replace(SETTINGS, exploiters=(*SETTINGS.exploiters, "uniform"))
+    assert best_response("call_draw", settings=more, folder=tmp_path, resume=True).result == whole.result
+
+
+def _same(one: Bound, other: Bound) -> bool:
+    return one.attempts == other.attempts and one.result == other.result and one.chosen == other.chosen
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["call", "--rules", "mini", "--deals", "200", "--exploiters", "uniform", "rule_based", "--seed", "3"]
+    assert main([*command, "--out", str(tmp_path / "bound")]) == 0
+    out = capsys.readouterr().out
+    assert "lower bound on what a best response wins: +" in out
+    assert "by rule_based, chosen in the table, on 200 fresh deals played twice" in out
+    kept = json.loads((tmp_path / "bound" / "bound.json").read_text())
+    assert kept["lower_bound"]["interval_95"][0] < kept["lower_bound"]["mbb_per_hand"]
+    assert kept["seeds"] == {"learn": 9, "choose": 10, "report": 11}
+    for wrong, words in (
+        (["call", "--budget", "soon"], "budget 'soon': expected"),
+        (["nobody"], "agent 'nobody': expected one of"),
+        (["human"], "agent human"),
+        (["call", "--exploiters", "nobody"], "agent 'nobody'"),
+        (["call", "--exploiters", "call", "call"], "exploiters call: named twice"),
+        (["call", "--deals", "1"], "deals 1: expected at least 2"),
+        (["call", "--resume"], "--resume: expected --out"),
+    ):
+        assert main(wrong) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_a_faulty_target_is_told_of() -> None:
+    class Cheat(UniformPolicy):
+        name = "cheat"
+
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            return np.full(len(masks), 99)
+
+    text = format_bound(best_response(Cheat(), settings=SETTINGS))
+    assert "FAULTS: cheat forfeited 600 of 600 hands: illegal action 600" in text
