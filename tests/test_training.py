@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
-from agents.hand_features import KEEPS, HandReader
+from agents import load
+from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.ppo import PPOPolicy, read_archive, write_archive
 from archie_env.actions import CALL, DISCARD, discards
 from archie_env.batch import Batch
@@ -44,6 +45,7 @@ from training.config import Config, config_from, load_config
 from training.learner import Rollout
 from training.network import ArchiePolicy
 from training.ppo import CHECKPOINT, POLICY, main, train
+from training.reference import habits
 from training.run import Run
 from training.vec_env import TablesVecEnv
 
@@ -66,6 +68,7 @@ def small(**sections: Any) -> Config:
 def state_of(run: Run) -> dict[str, bytes]:
     """Everything that decides how a run goes on."""
     arrays = checkpoint.module_arrays(run.model.policy) | checkpoint.optimizer_arrays(run.model.policy.optimizer)
+    arrays |= checkpoint.prefixed(checkpoint.module_arrays(run.averaged), "averaged")
     arrays |= run.tables.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.past.policies)}
     return {name: array.tobytes() for name, array in arrays.items()}
 
@@ -165,6 +168,7 @@ def test_what_is_learnt_from_is_what_the_stock_distribution_says(prior: float) -
         assert th.allclose(values, policy.predict_values(observations).flatten(), atol=1e-6)
     assert th.allclose(values, stock_values.flatten())
     assert th.allclose(log_probs, stock)
+    assert stock_bonus is not None
     assert th.allclose(bonus, stock_bonus)
     assert th.allclose(log_probs, distribution.log_prob(actions), atol=1e-5)
     assert th.allclose(bonus, expected, atol=1e-5)
@@ -277,6 +281,34 @@ def test_float_and_int8_observations_give_the_network_the_same_input() -> None:
         with th.no_grad():
             values.append(model.policy.get_distribution(th.from_numpy(rows), batch.masks).distribution.probs.numpy())
     assert np.allclose(values[0], values[1], atol=1e-6)
+
+
+def test_raw_configuration_has_nothing_of_poker_in_the_network() -> None:
+    raw = load_config(ROOT / "configs/ppo/raw.toml", ["report.agents=[]", "rollout.games=64", "learning.batch=64"])
+    run = Run(raw)
+    policy = run.model.policy
+    row = run.tables.observations.shape[1]
+    assert policy.mlp_extractor.policy_net[0].in_features == row
+    assert policy.mlp_extractor.value_net[0].in_features == row + 52, "the other's cards as they are"
+    assert policy.action_net.slot is None
+    before = now(run)
+    with th.no_grad():
+        expected = policy.decide(before)
+        before[:, : len(KEEPS) + FEATURES] = 9
+        before[:, len(KEEPS) + FEATURES + row + 52 :] = 9
+        found = policy.decide(before)
+    assert all(th.equal(a, b) for a, b in zip(expected, found, strict=True))
+    probabilities = run.policy().probabilities(run.tables.observations, run.tables.masks)
+    uniform = UniformPolicy().probabilities(run.tables.observations, run.tables.masks)
+    assert np.allclose(probabilities, uniform, atol=0.1)
+
+
+def test_entropy_is_told_by_phase() -> None:
+    found = habits(UniformPolicy(), 512, 1, Rules())
+    assert list(found.entropy) == ["round_1", "draw_1", "round_2", "draw_2", "round_3", "draw_3", "round_4"]
+    assert all(found.entropy[f"draw_{d}"] == pytest.approx(np.log(32), abs=1e-3) for d in (1, 2, 3))
+    assert all(np.log(2) - 1e-3 < found.entropy[f"round_{r}"] < np.log(3) for r in (1, 2, 3, 4))
+    assert found.lows_kept == pytest.approx(1 / 32, abs=1e-3)
 
 
 def test_the_policy_starts_on_standing_pat_and_the_slots() -> None:
@@ -473,6 +505,68 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(tmp_path: Path) ->
     longer = train(small(budget={"decisions": 2 * 48 * 8}), tmp_path, resume=True, quiet=True)
     assert longer.meta["decisions"] == 2 * 48 * 8
     assert (tmp_path / POLICY).exists()
+
+
+def test_the_player_is_the_weighted_mean_of_the_learner() -> None:
+    run = Run(small(learning=SMALL["learning"] | {"averaging": 2.0}))
+    seen = []
+    for _ in range(4):
+        run.update()
+        seen.append(run.model.policy.value_net.weight.detach().clone())
+    weights = [1, 3, 6, 10]  # t (t + 1) / 2: t squared, smoothed, so that each share is 3 / (2 + t)
+    expected = sum(w * x for w, x in zip(weights, seen, strict=True)) / sum(weights)
+    assert th.allclose(run.averaged.value_net.weight, expected, atol=1e-6)
+    last = Run(small(learning=SMALL["learning"] | {"averaging": 1e9}))
+    last.update()
+    last.update()
+    exported = last.model.policy.exported()
+    assert all(np.allclose(exported[name], last.policy().weights[name], atol=1e-6) for name in exported)
+
+
+# Warm starts
+
+
+def warm(**options: Any) -> Config:
+    return small(warm_start={"policy": "call_draw", "decisions": 200_000, **options}, rules="mini")
+
+
+def test_a_warm_start_plays_like_the_player_it_was_cloned_from() -> None:
+    run = Run(warm(critic_updates=1))
+    run.update()
+    teacher, generator = load("call_draw", "mini"), np.random.default_rng(1)
+    agreed = []
+    batch = Batch(256, "mini", seed=5)
+    for _ in range(20):
+        chosen = teacher.act(batch.observations, batch.masks, generator)
+        probabilities = run.policy().probabilities(batch.observations, batch.masks)
+        agreed.append(probabilities[np.arange(256), chosen].mean())
+        batch.step(chosen)
+    assert np.mean(agreed) > 0.9
+
+
+def test_after_a_warm_start_the_critic_learns_alone_for_a_while() -> None:
+    run = Run(warm(decisions=1, critic_updates=2))
+    heads = []
+    for _ in range(3):
+        run.update()
+        policy = run.model.policy
+        heads.append((policy.action_net.free.weight.detach().clone(), policy.value_net.weight.detach().clone()))
+    (actor1, critic1), (actor2, critic2), (actor3, _) = heads
+    assert th.equal(actor1, actor2)
+    assert not th.equal(critic1, critic2)
+    assert not th.equal(actor2, actor3)
+
+
+def test_a_run_with_a_warm_start_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
+    undisturbed, stopped, resumed = (Run(warm(decisions=1, critic_updates=2)) for _ in range(3))
+    for _ in range(3):
+        undisturbed.update()
+    stopped.update()
+    stopped.save(tmp_path / CHECKPOINT)
+    resumed.restore(*checkpoint.load(tmp_path / CHECKPOINT))
+    resumed.update()
+    resumed.update()
+    assert state_of(resumed) == state_of(undisturbed)
 
 
 # Configurations

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from agents.ppo import read_archive, write_archive
 
 FORMAT: Final = "archie-env ppo checkpoint"
-VERSION: Final = 1
+VERSION: Final = 2
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from archie_env.errors import RulesError
 from archie_env.rules import PRESETS, Rules
-from training.settings import Allowed, choice, flag, from_values, is_whole, load, real, several, shown, whole
+from training.settings import Allowed, choice, flag, from_values, is_whole, load, real, several, shown, text, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,9 @@ class Learning:
     last_prior_weight: float = real(0.05, 0.0, 1.0)
     """The share of it that is left at the end."""
     gradient_norm: float = real(0.5, 1e-3, 1e6)
+    averaging: float = real(8.0, 0.0, 1e9)
+    """The player that is measured, saved and kept as a past self has the mean weights of the learner after each update, that of
+    update t weighted as t to this power: the larger, the more recent; 1e9 = the learner as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,20 @@ class Opponents:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmStart:
+    """What is done before the first update."""
+
+    policy: str = text("", "a name that agents.load takes, or '' to start from nothing")
+    """Who is cloned: the actor learns its probabilities in its own games."""
+    decisions: int = whole(500_000, 1, 10**12)
+    """Of that policy, looked at once each; not counted in the budget."""
+    rate: float = real(1e-3, 1e-8, 1.0)
+    """Adam's learning rate while cloning."""
+    critic_updates: int = whole(16, 0, 10**6)
+    """First updates, in which the critic alone learns, so that its first estimates do not spoil the actor."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What is measured and written on the way; none of it changes the training."""
 
@@ -137,6 +154,7 @@ class Config:
     learning: Learning = field(default_factory=Learning)
     network: Network = field(default_factory=Network)
     opponents: Opponents = field(default_factory=Opponents)
+    warm_start: WarmStart = field(default_factory=WarmStart)
     report: Report = field(default_factory=Report)
 
     def played(self) -> Rules:

@@ -85,6 +85,8 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
 
     policy: ArchiePolicy
     rollout_buffer: Rollout
+    critic_alone: bool = False
+    """Leave the actor as it is."""
     _last_episode_starts: NDArray[np.bool_]
 
     def collect_rollouts(
@@ -148,7 +150,8 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
                 value_loss = th.nn.functional.mse_loss(values, returns[chosen])
                 bonus_loss = -bonus.mean()
                 policy.optimizer.zero_grad()
-                (policy_loss + self.ent_coef * bonus_loss + self.vf_coef * value_loss).backward()
+                actor_loss = 0.0 if self.critic_alone else policy_loss + self.ent_coef * bonus_loss
+                (actor_loss + self.vf_coef * value_loss).backward()
                 th.nn.utils.clip_grad_norm_(policy.parameters(), self.max_grad_norm)
                 policy.optimizer.step()
                 with th.no_grad():

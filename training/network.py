@@ -40,8 +40,13 @@ def cpu_has_bfloat16() -> bool:
     return bool(th.cpu._is_avx512_bf16_supported())
 
 
+def logarithms(logits: th.Tensor, legal: th.Tensor) -> th.Tensor:
+    """``(n, a), (n, a) -> (n, a)``: logarithms of the probabilities of the softmax over legal actions."""
+    return logits.masked_fill(~legal, _IMPOSSIBLE).log_softmax(dim=1)
+
+
 class SeenAndRead(BaseFeaturesExtractor):
-    """An observation with its hands read: ``[slots (4), row scaled to 0..1 (d), features (69)]``, then, of the other player's
+    """An observation with its hands read: ``[slots (4), features (69), row scaled to 0..1 (d)]``, then, of the other player's
     hand where it is shown, ``[cards (52), features (69)]``; in bfloat16 if that is what the layers compute in.
     """
 
@@ -53,7 +58,7 @@ class SeenAndRead(BaseFeaturesExtractor):
         self.rules, self.dtype = of, dtype
         self._read = HandReader(of)
         self._integer = np.issubdtype(observation_space.dtype, np.integer)
-        self._scales = [(_SLOTS + i, float(1 / most)) for i, most in enumerate(highest(of)) if most != 1]
+        self._scales = [(_SLOTS + FEATURES + i, float(1 / most)) for i, most in enumerate(highest(of)) if most != 1]
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """``(n, d + hidden)`` floats -> ``(n, features_dim)``."""
@@ -66,12 +71,12 @@ class SeenAndRead(BaseFeaturesExtractor):
     def read(self, rows: NDArray[np.int8], hidden: NDArray[np.int8], inputs: th.Tensor) -> None:
         """``(n, d)`` rows and ``(n, 52 or 0)`` hidden cards -> ``inputs`` ``(n, features_dim)``, written in place."""
         features, keeps = self._read(rows)
-        ends = np.cumsum([_SLOTS, self.row, FEATURES, self.hidden]).tolist()
+        ends = np.cumsum([_SLOTS, FEATURES, self.row, self.hidden]).tolist()
         inputs[:, : ends[0]] = th.from_numpy(keeps)
-        inputs[:, ends[0] : ends[1]] = th.from_numpy(rows)
+        inputs[:, ends[0] : ends[1]] = th.from_numpy(features)
+        inputs[:, ends[1] : ends[2]] = th.from_numpy(rows)
         for column, scale in self._scales:
             inputs[:, column] *= scale
-        inputs[:, ends[1] : ends[2]] = th.from_numpy(features)
         if self.hidden:
             inputs[:, ends[2] : ends[3]] = th.from_numpy(hidden)
             inputs[:, ends[3] :] = th.from_numpy(self._read.other(hidden))
@@ -81,11 +86,12 @@ class Towers(MlpExtractor):
     """Two separate stacks of layers: the actor reads what a player may see, the critic the hidden cards too."""
 
     def __init__(self, inputs: int, row: int, widths: list[int], hand_features: bool) -> None:
+        first, own = _SLOTS + (0 if hand_features else FEATURES), _SLOTS + FEATURES + row
+        others = inputs - own - FEATURES if inputs > own and not hand_features else inputs - own
         super().__init__(inputs, net_arch={"pi": widths, "vf": widths}, activation_fn=th.nn.ReLU, device="cpu")
-        self._seen = slice(_SLOTS, _SLOTS + row + FEATURES * hand_features)
-        self._all = slice(_SLOTS, None)
-        self.policy_net[0] = th.nn.Linear(self._seen.stop - self._seen.start, widths[0])
-        self.value_net[0] = th.nn.Linear(inputs - _SLOTS, widths[0])
+        self._seen, self._all = slice(first, own), slice(first, own + others)
+        self.policy_net[0] = th.nn.Linear(own - first, widths[0])
+        self.value_net[0] = th.nn.Linear(own + others - first, widths[0])
         self.latent_dim_pi = widths[-1] + _SLOTS
 
     def forward_actor(self, features: th.Tensor) -> th.Tensor:
@@ -156,7 +162,7 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         observation_space, action_space, lr_schedule: as SB3 passes them.
         rules: `Rules.to_dict()` of what is played.
         widths: units of the hidden layers, of actor and critic each.
-        hand_features: give the actor the hand as a player reads it.
+        hand_features: give actor and critic the hands as a player reads them.
         slots: see the module.
         bias: see the module.
         prior: weight of standing pat and of each slot in the prior, where any other discard has 1; 0 keeps the entropy bonus.
@@ -225,19 +231,21 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
     def evaluate(self, features: th.Tensor, actions: th.Tensor, legal: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         """As `evaluate_actions`, of features read before and of ``(n, a)`` booleans."""
         logits, values = self.decide(features)
-        logarithms = logits.masked_fill(~legal, _IMPOSSIBLE).log_softmax(dim=1)
-        surplus = logarithms
+        chances = surplus = logarithms(logits, legal)
         if self._prior:
-            surplus = logarithms - self.prior(features[:, :_SLOTS], legal)
-        bonus = -(logarithms.exp() * surplus).sum(dim=1)
-        return values, logarithms.gather(1, actions.reshape(-1, 1).long()).flatten(), bonus
+            surplus = chances - self.prior(features[:, :_SLOTS], legal)
+        bonus = -(chances.exp() * surplus).sum(dim=1)
+        return values, chances.gather(1, actions.reshape(-1, 1).long()).flatten(), bonus
 
     def exported(self) -> dict[str, NDArray[np.float32]]:
         """The actor's weights in the form of ``agents.ppo.Weights``."""
         layers = [layer for layer in self.mlp_extractor.policy_net if isinstance(layer, th.nn.Linear)]
         weights = {}
         for i, layer in enumerate(layers):
-            weights[f"layer{i}.weight"] = layer.weight.detach().T.contiguous().numpy().copy()
+            weight = layer.weight.detach()
+            if i == 0 and self._hand_features:  # a player reads the row first
+                weight = weight.roll(-FEATURES, dims=1)
+            weights[f"layer{i}.weight"] = weight.T.contiguous().numpy().copy()
             weights[f"layer{i}.bias"] = layer.bias.detach().numpy().copy()
         weight, bias = self.action_net.folded()
         weights["head.weight"], weights["head.bias"] = weight.detach().T.contiguous().numpy(), bias.detach().numpy()

@@ -7,11 +7,11 @@ in `training.network` (the discard head), `training.selfplay` (advantages for ea
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from training import checkpoint
 from training.config import Config, config_from, load_config
+from training.folders import make_folder
 from training.reference import Score, habits, match
 from training.run import Account, Run, on_threads
 from training.settings import differences
@@ -56,8 +57,10 @@ def report(run: Run, logger: Logger, last: bool) -> str:
     for name, score in scores.items():
         logger.record(f"match/{name}_mbb_per_hand", score.mean)
         logger.record(f"match/{name}_standard_error", score.error)
-    for name, value in asdict(measured).items():
-        logger.record(f"habits/{name}", value)
+    logger.record("habits/lows_kept", measured.lows_kept)
+    logger.record("habits/hands_per_second", measured.hands_per_second)
+    for name, value in measured.entropy.items():
+        logger.record(f"habits/entropy_{name}", value)
     logger.dump(run.decisions)
 
     def words(name: str, score: Score) -> str:
@@ -92,17 +95,6 @@ def resume_run(run: Run, path: Path) -> None:
         raise ArchieError(
             f"{path}: not a whole checkpoint ({type(error).__name__}: {words}): expected one to resume"
         ) from error
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder of a run and try that it can be written to; raises `ConfigError`."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"--out {out}: {reason}: expected a folder that can be made and written to") from None
 
 
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> PPOPolicy:
@@ -164,10 +156,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
     parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
     parser.add_argument("--seed", type=int, help="in place of the file's; 0 to 2^32 - 1")
+    parser.add_argument("--warm-start", metavar="POLICY", help="clone this player first; short for --set warm_start.policy=")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as learning.rate=3e-4")
     chosen = parser.parse_args(arguments)
     try:
-        overrides = [*chosen.set, *([] if chosen.seed is None else [f"seed={chosen.seed}"])]
+        overrides = list(chosen.set)
+        if chosen.seed is not None:
+            overrides.append(f"seed={chosen.seed}")
+        if chosen.warm_start is not None:
+            overrides.append(f"warm_start.policy={json.dumps(chosen.warm_start)}")
         config = load_config(chosen.config, overrides)
         out: Path = chosen.out or Path("runs") / f"ppo-{Path(chosen.config).stem}-{config.seed}"
         if os.path.exists(out / CHECKPOINT) and not (chosen.resume or chosen.fresh):

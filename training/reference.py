@@ -10,6 +10,7 @@ import numpy as np
 from agents.hand_features import MADE_LOW, HandReader
 from archie_env._core.state import DISCARD
 from archie_env.batch import Hands
+from archie_env.observation import fields
 from archie_env.policy import Policy, sample
 from archie_env.rules import Rules
 
@@ -43,9 +44,8 @@ class Habits:
 
     lows_kept: float
     """Mean probability of standing pat on a made low; nan where none was dealt."""
-    betting_entropy: float
-    """Mean entropy of a betting decision, nats."""
-    drawing_entropy: float
+    entropy: dict[str, float]
+    """Mean entropy of a decision in each betting round and draw that was reached, nats: ``round_1``, ``draw_1``, ..."""
     hands_per_second: float
     """Hands played against itself, both seats on one core."""
 
@@ -54,8 +54,9 @@ def habits(policy: Policy, hands: int, seed: int, rules: Rules) -> Habits:
     """Play ``hands`` against itself and look at every decision."""
     table = Hands(np.arange(hands), np.zeros(hands, np.int8), rules, seed)
     generator, read = np.random.default_rng(seed), HandReader(rules)
+    block = next(field for field in fields(rules) if field.name == "phase")
     kept: list[float] = []
-    sums, counts = np.zeros(2), np.zeros(2)
+    sums, counts = np.zeros(block.size), np.zeros(block.size, np.int64)
     started = time.perf_counter()
     while not table.over:
         for seat in (0, 1):
@@ -63,14 +64,14 @@ def habits(policy: Policy, hands: int, seed: int, rules: Rules) -> Habits:
             if not len(places):
                 continue
             probabilities = policy.probabilities(rows, masks)
-            drawing = masks[:, DISCARD] != 0
+            phase = rows[:, block.start : block.start + block.size].argmax(axis=1)
             entropy = -(probabilities * np.log(np.maximum(probabilities, 1e-20))).sum(axis=1)
-            for kind in (0, 1):
-                sums[kind] += entropy[drawing == kind].sum()
-                counts[kind] += (drawing == kind).sum()
+            sums += np.bincount(phase, entropy, block.size)
+            counts += np.bincount(phase, minlength=block.size)
             low = read(rows)[0][:, MADE_LOW] != 0
-            kept.extend(probabilities[drawing & low, DISCARD].tolist())
+            kept.extend(probabilities[(masks[:, DISCARD] != 0) & low, DISCARD].tolist())
             table.play(places, sample(probabilities, generator))
-    betting, drawing_mean = sums / np.maximum(counts, 1)
+    names = [f"{'draw' if phase % 2 else 'round'}_{phase // 2 + 1}" for phase in range(block.size - 1)]
+    means = {name: float(sums[p] / counts[p]) for p, name in enumerate(names) if counts[p]}
     rate = hands / (time.perf_counter() - started)
-    return Habits(float(np.mean(kept)) if kept else float("nan"), float(betting), float(drawing_mean), rate)
+    return Habits(float(np.mean(kept)) if kept else float("nan"), means, rate)

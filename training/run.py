@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from archie_env.errors import ArchieError
 from archie_env.learner import LearnerTables
 from archie_env.policy import Policy
 from training import checkpoint
+from training.cloning import clone
 from training.config import Config
 from training.learner import Rollout, SelfPlayPPO
 from training.network import ArchiePolicy, cpu_has_bfloat16
@@ -61,11 +63,13 @@ class Run:
 
         self.config, self.rules = config, config.played()
         known = dict(players or {})
-        for name in (*config.report.agents, *config.opponents.named):
+        cloned = config.warm_start.policy
+        for name in (*config.report.agents, *config.opponents.named, *([cloned] if cloned else [])):
             if name not in known:
                 known[name] = load(name, self.rules)
         self.references = {name: known[name] for name in config.report.agents}
         named = {name: known[name] for name in config.opponents.named}
+        self.cloned = known[cloned] if cloned else None
         streams = np.random.SeedSequence(config.seed).spawn(2)
         self.past = PastSelves(config.opponents.past_kept, np.random.default_rng(streams[0]))
         self.lineup = Lineup(config.opponents, self.past, named)
@@ -76,6 +80,8 @@ class Run:
         self.env = TablesVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
         self.generator = np.random.default_rng(streams[1])
         self.model = self._model()
+        self.averaged = copy.deepcopy(self.model.policy)
+        """The mean of the learner over its updates; see `Learning.averaging`."""
         self.updates = 0
         self.reports = 0
         self.seconds = 0.0
@@ -125,7 +131,7 @@ class Run:
         return min(1.0, max(self.decisions / budget.decisions, by_time))
 
     def policy(self) -> PPOPolicy:
-        """The learner as it is now."""
+        """The player that the learner has become: its mean over the updates."""
         network = self.config.network
         meta = {
             "hand_features": network.hand_features,
@@ -134,7 +140,7 @@ class Run:
             "decisions": self.decisions,
             "versions": {name: version(name) for name in ("numpy", "torch", "stable-baselines3", "sb3-contrib")},
         }
-        return PPOPolicy(self.model.policy.exported(), meta, self.rules)
+        return PPOPolicy(self.averaged.exported(), meta, self.rules)
 
     def update(self) -> None:
         """Play one rollout and learn from it; raises `ArchieError` where that spoils the weights."""
@@ -144,9 +150,13 @@ class Run:
         self.model.ent_coef = learning.prior_weight * max(learning.last_prior_weight, left)
         self.lineup.redraw(self.tables)
         with on_threads(self.config.threads):
+            if self.updates == 0:
+                self._warm_start()
             self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
+            self.model.critic_alone = self.cloned is not None and self.updates < self.config.warm_start.critic_updates
             self.model.train()
         self.updates += 1
+        self._average()
         if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
             raise ArchieError(
                 f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
@@ -156,11 +166,30 @@ class Run:
             self.past.add(self.policy())
         self.seconds += time.perf_counter() - started
 
+    def _warm_start(self) -> None:
+        if self.cloned is None:
+            return
+        warm, network = self.config.warm_start, self.config.network
+        clone(
+            self.model.policy, self.cloned, self.rules, warm.decisions, warm.rate, self.config.learning.batch,
+            network.hidden_cards, self.config.seed,
+        )  # fmt: skip
+        self.averaged.load_state_dict(self.model.policy.state_dict())
+        self.past.policies = [self.policy()]
+
+    def _average(self) -> None:
+        power = self.config.learning.averaging
+        share = (power + 1) / (power + self.updates)
+        with th.no_grad():
+            for mean, now in zip(self.averaged.parameters(), self.model.policy.parameters(), strict=True):
+                mean.lerp_(now, share)
+
     def save(self, path: Path) -> None:
         """Write everything that `restore` needs to go on to the same weights."""
         tables, generators = self.tables.snapshot()
         arrays = checkpoint.prefixed(checkpoint.module_arrays(self.model.policy), "network")
         arrays |= checkpoint.prefixed(checkpoint.optimizer_arrays(self.model.policy.optimizer), "optimizer")
+        arrays |= checkpoint.prefixed(checkpoint.module_arrays(self.averaged), "averaged")
         arrays |= checkpoint.prefixed(tables, "tables")
         for i, policy in enumerate(self.past.policies):
             arrays |= checkpoint.prefixed(policy.weights, f"past{i}")
@@ -184,6 +213,7 @@ class Run:
     def restore(self, arrays: checkpoint.Arrays, meta: dict[str, Any]) -> None:
         """Go on from a checkpoint of a run with the same configuration."""
         checkpoint.load_module(self.model.policy, checkpoint.grouped(arrays, "network"))
+        checkpoint.load_module(self.averaged, checkpoint.grouped(arrays, "averaged"))
         checkpoint.load_optimizer(self.model.policy.optimizer, checkpoint.grouped(arrays, "optimizer"))
         self.past.policies = [
             PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])

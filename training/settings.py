@@ -84,6 +84,11 @@ def choice(default: str, *options: str) -> Any:
     return field(default=default, metadata={"allowed": Allowed(words, lambda v: isinstance(v, str) and v in options)})
 
 
+def text(default: str, words: str) -> Any:
+    """A word or words."""
+    return field(default=default, metadata={"allowed": Allowed(words, lambda v: isinstance(v, str))})
+
+
 def several(default: Sequence[Any], words: str, holds: Callable[[Any], bool]) -> Any:
     """A list of values that each hold."""
     return field(
@@ -169,7 +174,7 @@ def _section(kind: type[Settings], values: Any, source: str, prefix: str) -> Set
     if not isinstance(values, Mapping):
         raise ConfigError(f"{source}: {prefix.rstrip('.') or 'configuration'} = {shown(values)}: expected a table")
     known = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a TypeVar can't be bound to dataclasses
-    filled = {}
+    filled: dict[str, Any] = {}
     for key, value in values.items():
         if key not in known:
             raise ConfigError(f"{source}: unknown key {shown(prefix + str(key))}: expected one of {', '.join(known)}")
