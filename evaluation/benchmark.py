@@ -11,6 +11,7 @@ docs/benchmark.md states the protocol.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import statistics
@@ -250,7 +251,8 @@ def train(path: Path, rules: str, out: Path, tell: Tell) -> str:
         kind, result = "ppo", out / trainer.POLICY
     if not result.exists():
         tell(f"training {path} under rules {rules}: {out}")
-        trainer.train(config, out, resume=(out / trainer.CHECKPOINT).exists(), quiet=True)
+        with contextlib.redirect_stdout(sys.stderr):  # what it says is progress, and the card goes to standard output
+            trainer.train(config, out, resume=(out / trainer.CHECKPOINT).exists())
     return f"{kind}:{result}"
 
 
@@ -289,7 +291,7 @@ class _Parts:
         self._tell(f"{name} ...")
         start = time.perf_counter()
         try:
-            part = make()
+            part = json.loads(json.dumps(make()))  # as it would be read
         except ArchieError as error:
             part = {"missing": str(error)}
         write_json(path, {"manifest": self._made, "seconds": time.perf_counter() - start, "part": part})
