@@ -142,11 +142,11 @@ def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tu
             told = time.perf_counter()
             tell(f"ppo: {share:.0%} of {settings.budget}, {won:+,.0f} mbb/hand in its last rollout")
 
-    budget = settings.budget
-    limit = {} if budget.seconds is None else {"seconds": budget.seconds}
-    policy = train_exploiter(
-        target, rules, decisions=budget.decisions, seed=settings.seeds[0], progress=progress, **limit
-    )  # fmt: skip
+    budget, seed = settings.budget, settings.seeds[0]
+    if budget.seconds is not None:
+        policy = train_exploiter(target, rules, seconds=budget.seconds, seed=seed, progress=progress)
+    else:
+        policy = train_exploiter(target, rules, decisions=budget.decisions, seed=seed, progress=progress)
     return policy, f"{policy.meta['decisions']:,} decisions in {time.perf_counter() - start:.0f} s"
 
 

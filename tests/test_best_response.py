@@ -137,6 +137,24 @@ def test_a_learned_opponent_is_kept_and_plays_the_match_of_the_bound_again(tmp_p
     assert any("decisions" in line or "mbb/hand" in line for line in told)
 
 
+@pytest.mark.parametrize(("text", "given"), [("500", {"decisions": 500}), ("0.5s", {"seconds": 0.5})])
+def test_the_budget_reaches_the_learner(text: str, given: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Learnt(UniformPolicy):
+        meta = {"decisions": 512}
+
+    def learn(target: Policy, rules: Rules, **arguments: Any) -> Policy:
+        asked.append({key: value for key, value in arguments.items() if key != "progress"})
+        arguments["progress"](1.0, 512, 0.0)
+        return Learnt()
+
+    monkeypatch.setattr("training.exploit.train_exploiter", learn)
+    settings = replace(SETTINGS, budget=Budget.parse(text), exploiters=("ppo",))
+    assert best_response("call", settings=settings).attempts[0].how.startswith("512 decisions in")
+    assert asked == [given | {"seed": 21}]
+
+
 def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = best_response("call_draw", settings=SETTINGS)
     stop = {"after": 1}
