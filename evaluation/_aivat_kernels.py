@@ -128,7 +128,7 @@ def choose_discard(chances, total, count, bits):
     """Discard bits drawn with the chances of a row, only those of ``count`` cards unless it is negative."""
     rest, chosen = float(bits >> _11) * _UNIT * total, 0
     for m in range(len(chances) - DISCARD):
-        p = chances[DISCARD + m]
+        p = np.float64(chances[DISCARD + m])
         if p > 0 and (count < 0 or cards_thrown(m) == count):
             chosen = m
             rest -= p
@@ -155,7 +155,7 @@ def imagine_discards(games, books, places, chances, actions, keys, imagined):
         total = 0.0
         for m in range(chances.shape[1] - DISCARD):
             if count < 0 or cards_thrown(m) == count:
-                total += chances[k, DISCARD + m]
+                total += np.float64(chances[k, DISCARD + m])
         for s in range(imagined.shape[1]):
             keys[i] += GOLDEN
             imagined[i, s] = choose_discard(chances[k], total, count, mix(keys[i]))
@@ -219,12 +219,13 @@ def betting_luck(games, books, layouts, shares, future, scratch, places, chances
     for k in range(len(places)):
         total, expected, came = 0.0, 0.0, 0.0
         for action in range(DISCARD):
-            if chances[k, action] > 0:
+            p = np.float64(chances[k, action])
+            if p > 0:
                 scratch[0] = games[places[k]]
                 step(scratch[0], books[0], action)
                 worth = value(scratch[0], books[0], layouts[0], shares, future, counts)
-                total += chances[k, action]
-                expected += chances[k, action] * worth
+                total += p
+                expected += p * worth
                 if action == actions[k]:
                     came = worth
         luck[k] = expected / total - came

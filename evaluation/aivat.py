@@ -213,16 +213,16 @@ class AdjustedHands(Hands):
         return by_seat
 
 
-def tells_probabilities(policy: Policy, rules: Rules | str) -> str | None:
-    """Ask for the probabilities of one decision; returns why there are none, or None if there are."""
+def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
+    """Whether a policy answers when it is asked for the probabilities of one decision."""
     _, rows, masks = Hands([0], [0], rules, 0).waiting(0)
     try:
         policy.probabilities(rows.copy(), masks.copy())
     except PlayerLeftError:
         raise
-    except Exception as error:
-        return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return None
+    except Exception:  # no such method, not implemented, not known: all the same here
+        return False
+    return True
 
 
 def play_adjusted(
@@ -269,7 +269,7 @@ def play_adjusted(
     if value.seed == seed:
         raise ArchieError(f"a value function learnt under seed {seed}: expected another, as the result would be biased")
     if known is None:
-        known = tells_probabilities(a, rules) is None, tells_probabilities(b, rules) is None
+        known = tells_probabilities(a, rules), tells_probabilities(b, rules)
     asked = [_Asked(player) if is_known else None for player, is_known in zip((a, b), known, strict=True)]
     umpires = [
         Umpire(player if wrapped is None else wrapped, rules, strict=True, probabilities=wrapped is not None)
