@@ -145,26 +145,29 @@ class Run:
     def update(self) -> None:
         """Play one rollout and learn from it; raises `ArchieError` where that spoils the weights."""
         started = time.perf_counter()
+        with on_threads(self.config.threads):
+            self._update()
+        self.seconds += time.perf_counter() - started
+
+    def _update(self) -> None:
         learning, left = self.config.learning, 1 - self.progress
+        if self.updates == 0:
+            self._warm_start()
         self.model._current_progress_remaining = left
         self.model.ent_coef = learning.prior_weight * max(learning.last_prior_weight, left)
+        self.model.critic_alone = self.cloned is not None and self.updates < self.config.warm_start.critic_updates
         self.lineup.redraw(self.tables)
-        with on_threads(self.config.threads):
-            if self.updates == 0:
-                self._warm_start()
-            self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
-            self.model.critic_alone = self.cloned is not None and self.updates < self.config.warm_start.critic_updates
-            self.model.train()
+        self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
+        self.model.train()
         self.updates += 1
-        self._average()
         if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
             raise ArchieError(
                 f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
                 "learning.rate, or raise rollout.chips or learning.batch"
             )
+        self._average()
         if self.updates % self.config.opponents.past_every == 0:
             self.past.add(self.policy())
-        self.seconds += time.perf_counter() - started
 
     def _warm_start(self) -> None:
         if self.cloned is None:
