@@ -225,6 +225,14 @@ def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
     return True
 
 
+def _check(deals: int, seed: int, chunk: int, samples: int, learn_seed: int) -> None:
+    """Refuse what makes no match, or one of the deals that the values are learnt from."""
+    for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("chunk", chunk, 1), ("samples", samples, 1)):
+        whole_number(name, number, least)
+    if learn_seed == seed:
+        raise ArchieError(f"a value function learnt under seed {seed}: expected another, as the result would be biased")
+
+
 def play_adjusted(
     a: Policy,
     b: Policy,
@@ -260,14 +268,11 @@ def play_adjusted(
             player.
     """
     rules, start = as_rules(rules), time.perf_counter()
-    for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("chunk", chunk, 1), ("samples", samples, 1)):
-        whole_number(name, number, least)
+    _check(deals, seed, chunk, samples, seed + 1 if value is None else value.seed)
     if value is None:
         value = learn(a, b, seed=seed + 1, rules=rules, chunk=chunk, progress=progress)
     if value.rules != rules:
         raise ArchieError(f"a value function for rules {value.rules.name}: expected one for {rules.name}")
-    if value.seed == seed:
-        raise ArchieError(f"a value function learnt under seed {seed}: expected another, as the result would be biased")
     if known is None:
         known = tells_probabilities(a, rules), tells_probabilities(b, rules)
     asked = [_Asked(player) if is_known else None for player, is_known in zip((a, b), known, strict=True)]
@@ -348,6 +353,7 @@ def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
     a, b = (load(name, options.rules) for name in options.agents)
     one, other = (load(name, options.rules) for name in options.teachers or options.agents)
     learn_seed = options.seed + 1 if options.learn_seed is None else options.learn_seed
+    _check(options.deals, options.seed, options.chunk, options.samples, learn_seed)
     made = manifest(
         options.agents,
         options.rules,
