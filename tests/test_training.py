@@ -68,7 +68,6 @@ def small(**sections: Any) -> Config:
 def state_of(run: Run) -> dict[str, bytes]:
     """Everything that decides how a run goes on."""
     arrays = checkpoint.module_arrays(run.model.policy) | checkpoint.optimizer_arrays(run.model.policy.optimizer)
-    arrays |= checkpoint.prefixed(checkpoint.module_arrays(run.averaged), "averaged")
     arrays |= run.tables.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.past.policies)}
     return {name: array.tobytes() for name, array in arrays.items()}
 
@@ -507,22 +506,6 @@ def test_a_checkpoint_of_another_configuration_is_not_resumed(tmp_path: Path) ->
     assert (tmp_path / POLICY).exists()
 
 
-def test_the_player_is_the_weighted_mean_of_the_learner() -> None:
-    run = Run(small(learning=SMALL["learning"] | {"averaging": 2.0}))
-    seen = []
-    for _ in range(4):
-        run.update()
-        seen.append(run.model.policy.value_net.weight.detach().clone())
-    weights = [1, 3, 6, 10]  # t (t + 1) / 2: t squared, smoothed, so that each share is 3 / (2 + t)
-    expected = sum(w * x for w, x in zip(weights, seen, strict=True)) / sum(weights)
-    assert th.allclose(run.averaged.value_net.weight, expected, atol=1e-6)
-    last = Run(small(learning=SMALL["learning"] | {"averaging": 1e9}))
-    last.update()
-    last.update()
-    exported = last.model.policy.exported()
-    assert all(np.allclose(exported[name], last.policy().weights[name], atol=1e-6) for name in exported)
-
-
 # Warm starts
 
 
@@ -749,6 +732,8 @@ def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, caps
         (["--out", str(tmp_path / ("x" * 300))], "File name too long"),
         (["--out", f"{tmp_path}/a\0b"], "expected a folder"),
         (["--out", str(tmp_path / "new"), "--set", "opponents.named.nobody=0.1"], "agent 'nobody': expected one of"),
+        (["--out", str(tmp_path / "new"), "--warm-start", "no'body"], 'agent "no\'body": expected one of'),
+        (["--out", str(tmp_path / "new"), "--set", "warm_start.policy=3"], "warm_start.policy = 3: expected a name that"),
         (["--out", str(tmp_path / "new"), "--resume"], "no such file, expected one of 'archie-env ppo checkpoint'"),
         (["--out", str(tmp_path / "new"), "--seed", str(2**32)], "seed = 4294967296: expected a whole number"),
         (["--out", str(tmp_path / "new"), "--seed", "-1"], "seed = -1: expected a whole number"),

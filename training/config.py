@@ -55,9 +55,6 @@ class Learning:
     last_prior_weight: float = real(0.05, 0.0, 1.0)
     """The share of it that is left at the end."""
     gradient_norm: float = real(0.5, 1e-3, 1e6)
-    averaging: float = real(8.0, 0.0, 1e9)
-    """The player that is measured, saved and kept as a past self has the mean weights of the learner after each update, that of
-    update t weighted as t to this power: the larger, the more recent; 1e9 = the learner as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import time
 from collections.abc import Iterator, Mapping
@@ -80,8 +79,6 @@ class Run:
         self.env = TablesVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
         self.generator = np.random.default_rng(streams[1])
         self.model = self._model()
-        self.averaged = copy.deepcopy(self.model.policy)
-        """The mean of the learner over its updates; see `Learning.averaging`."""
         self.updates = 0
         self.reports = 0
         self.seconds = 0.0
@@ -131,7 +128,7 @@ class Run:
         return min(1.0, max(self.decisions / budget.decisions, by_time))
 
     def policy(self) -> PPOPolicy:
-        """The player that the learner has become: its mean over the updates."""
+        """The learner as it is now."""
         network = self.config.network
         meta = {
             "hand_features": network.hand_features,
@@ -140,7 +137,7 @@ class Run:
             "decisions": self.decisions,
             "versions": {name: version(name) for name in ("numpy", "torch", "stable-baselines3", "sb3-contrib")},
         }
-        return PPOPolicy(self.averaged.exported(), meta, self.rules)
+        return PPOPolicy(self.model.policy.exported(), meta, self.rules)
 
     def update(self) -> None:
         """Play one rollout and learn from it; raises `ArchieError` where that spoils the weights."""
@@ -165,7 +162,6 @@ class Run:
                 f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
                 "learning.rate, or raise rollout.chips or learning.batch"
             )
-        self._average()
         if self.updates % self.config.opponents.past_every == 0:
             self.past.add(self.policy())
 
@@ -177,22 +173,13 @@ class Run:
             self.model.policy, self.cloned, self.rules, warm.decisions, warm.rate, self.config.learning.batch,
             network.hidden_cards, self.config.seed,
         )  # fmt: skip
-        self.averaged.load_state_dict(self.model.policy.state_dict())
         self.past.policies = [self.policy()]
-
-    def _average(self) -> None:
-        power = self.config.learning.averaging
-        share = (power + 1) / (power + self.updates)
-        with th.no_grad():
-            for mean, now in zip(self.averaged.parameters(), self.model.policy.parameters(), strict=True):
-                mean.lerp_(now, share)
 
     def save(self, path: Path) -> None:
         """Write everything that `restore` needs to go on to the same weights."""
         tables, generators = self.tables.snapshot()
         arrays = checkpoint.prefixed(checkpoint.module_arrays(self.model.policy), "network")
         arrays |= checkpoint.prefixed(checkpoint.optimizer_arrays(self.model.policy.optimizer), "optimizer")
-        arrays |= checkpoint.prefixed(checkpoint.module_arrays(self.averaged), "averaged")
         arrays |= checkpoint.prefixed(tables, "tables")
         for i, policy in enumerate(self.past.policies):
             arrays |= checkpoint.prefixed(policy.weights, f"past{i}")
@@ -216,7 +203,6 @@ class Run:
     def restore(self, arrays: checkpoint.Arrays, meta: dict[str, Any]) -> None:
         """Go on from a checkpoint of a run with the same configuration."""
         checkpoint.load_module(self.model.policy, checkpoint.grouped(arrays, "network"))
-        checkpoint.load_module(self.averaged, checkpoint.grouped(arrays, "averaged"))
         checkpoint.load_optimizer(self.model.policy.optimizer, checkpoint.grouped(arrays, "optimizer"))
         self.past.policies = [
             PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])
