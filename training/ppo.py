@@ -144,6 +144,8 @@ def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
     logger.close()
     policy = run.policy()
     policy.save(out / POLICY)
+    if run.seconds:
+        say(f"{run.decisions:,} decisions in {run.seconds:.0f} s without reports: {run.decisions / run.seconds:,.0f} a second")
     say(f"{out / POLICY}: load it as ppo:{out / POLICY}")
     return policy
 
