@@ -44,6 +44,7 @@ ABSTRACTION = np.dtype(
         ("actor", "i8", (2, NODES)),
         ("place", "i8", (2, NODES)),
         ("wagers", "i8", (2, NODES)),  # bets and raises so far
+        ("legal", "i8", (2, NODES)),  # bit k: action k is legal
         ("nodes", "i8", (2,)),
         ("width", "i8"),  # floats of a betting block: three for each of a player's nodes
         # Classes of the public past, by round

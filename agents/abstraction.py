@@ -128,6 +128,7 @@ class Abstraction:
         for kind in (FIRST, LATER):
             for name, values in betting(rules, kind).items():
                 a[name][kind] = values
+            a["legal"][kind] = (a["next"][kind] != SHUT) @ (1 << np.arange(3))
             a["nodes"][kind] = np.count_nonzero(a["next"][kind, :, CALL] != SHUT)
         a["width"] = -(-3 * (a["place"].max() + 1) // 4) * 4
         for name in ("pot", "raiser", "own", "other"):

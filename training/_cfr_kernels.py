@@ -20,7 +20,6 @@ from agents._cfr_kernels import (
     LATER,
     NO_SLOT,
     NODES,
-    SHUT,
     SLOTS,
     bet_block,
     draw_block,
@@ -71,6 +70,7 @@ WALK = np.dtype(
 ENTER_BETTING, NEXT_END, ENTER_DRAW, NEXT_SLOT, OVER = range(5)
 _11 = np.uint64(11)
 _STEP = 2.0**-53
+_PARTS = 16  # of a chip: halves and quarters are whole numbers of them
 
 
 @inner
@@ -142,11 +142,11 @@ def evaluate(walk, book, position, r):
 
 
 @inner
-def shown_down(walk, book, position, paid):
-    """Net chips of that position at a showdown for which each paid ``paid``; an odd chip goes to the big blind."""
+def share_won(walk, book, position):
+    """What that position wins at a showdown for each chip that both paid, -1 to 1: an odd chip is divided too."""
     value = walk["value"]
-    high, low, division = award(book, paid, value[0, 0], value[1, 0], value[0, 1], value[1, 1], False)
-    net = np.float64(high + low + division - paid)
+    high, low, division = award(book, _PARTS, value[0, 0], value[1, 0], value[0, 1], value[1, 1], False)
+    net = np.float64(high + low + division - _PARTS) / _PARTS
     return net if position == 0 else -net
 
 
@@ -160,45 +160,37 @@ def betting_block(walk, a, position, r, early, final):
 
 
 @inner
-def match_regrets(regrets, start, legal, chances):
+def match_regrets(regrets, start, count, legal, chances):
     """Regret matching: write chances in proportion to positive regrets, or equal ones where there are none."""
-    total, count = 0.0, 0
-    for k in range(len(chances)):
+    total, number = 0.0, 0
+    for k in range(count):
         chances[k] = 0
         if legal >> k & 1:
-            count += 1
-            if regrets[start + k] > 0:
-                chances[k] = regrets[start + k]
-                total += chances[k]
-    for k in range(len(chances)):
+            number += 1
+            regret = np.float64(regrets[start + k])
+            if regret > 0:
+                chances[k] = regret
+                total += regret
+    share = 1.0 / total if total > 0 else 0.0
+    for k in range(count):
         if total > 0:
-            chances[k] /= total
+            chances[k] *= share
         elif legal >> k & 1:
-            chances[k] = 1.0 / count
+            chances[k] = 1.0 / number
 
 
 @inner
-def pick(weights, start, legal, number):
-    """The legal entry that a number in [0, sum of the legal weights) falls on."""
+def sample_matched(chances, averages, start, count, legal, weight, number):
+    """Add a strategy to its average and return the action that a number in [0, 1) falls on."""
     chosen = -1
-    for k in range(len(weights) - start):
-        if legal >> k & 1:
-            if weights[start + k] > 0 or chosen < 0:
+    for k in range(count):
+        chance = chances[k]
+        if chance > 0:
+            averages[start + k] += np.float32(weight * weight * chance)
+            if number >= 0:
                 chosen = k
-            number -= weights[start + k]
-            if number < 0:
-                break
+                number -= chance
     return chosen
-
-
-@inner
-def legal_bets(a, kind, node):
-    """Bit k: action k is legal."""
-    bits = 0
-    for k in range(3):
-        if a["next"][kind, node, k] != SHUT:
-            bits |= 1 << k
-    return bits
 
 
 @inner
@@ -258,10 +250,10 @@ def go_through(walk, a, r, me, bets, frozen, f, frozen_bets, explore, weight):
         if not reached[node]:
             continue
         walk["nodes"] += 1
-        legal, place = legal_bets(a, kind, node), 3 * a["place"][kind, node]
+        legal, place = a["legal"][kind, node], 3 * a["place"][kind, node]
         tried, chances = walk["tried"][r, node], walk["chance"][r, node]
         if a["actor"][kind, node] == me:
-            match_regrets(bets[walk["block"][me, r], REGRETS], place, legal, chances)
+            match_regrets(bets[walk["block"][me, r], REGRETS], place, 3, legal, chances)
             for k in range(3):
                 # An action that is never taken is looked at now and then, except a fold, which costs nothing to look at
                 tried[k] = legal >> k & 1
@@ -275,12 +267,8 @@ def go_through(walk, a, r, me, bets, frozen, f, frozen_bets, explore, weight):
         if frozen:
             chosen = sample_frozen(frozen_bets[block], place, 3, legal, uniform(walk))
         else:
-            match_regrets(bets[block, REGRETS], place, legal, chances)
-            averages = bets[block, AVERAGES]
-            for k in range(3):
-                if chances[k] > 0:
-                    averages[place + k] += np.float32(weight * weight * chances[k])
-            chosen = pick(chances, 0, legal, uniform(walk))
+            match_regrets(bets[block, REGRETS], place, 3, legal, chances)
+            chosen = sample_matched(chances, bets[block, AVERAGES], place, 3, legal, weight, uniform(walk))
         for k in range(3):
             tried[k] = k == chosen
         follow(walk, a, r, kind, node, chosen, 1.0)
@@ -325,12 +313,8 @@ def begin_draw(walk, a, r, me, paid, raisers, early, slots, draws, frozen, f, f_
         block = draw_block(a, r, other, paid, raisers, walk["thrown"][other, r], walk["thrown"][me, r], early[which])
         legal = legal_slots(slots, which)
         chances = walk["slot_chance"][r]  # free until the traverser's are written
-        match_regrets(draws[block, REGRETS], 0, legal, chances)
-        averages = draws[block, AVERAGES]
-        for k in range(SLOTS):
-            if chances[k] > 0:
-                averages[k] += np.float32(weight * weight * chances[k])
-        chosen = pick(chances, 0, legal, uniform(walk))
+        match_regrets(draws[block, REGRETS], 0, SLOTS, legal, chances)
+        chosen = sample_matched(chances, draws[block, AVERAGES], 0, SLOTS, legal, weight, uniform(walk))
         discard = np.int64(slots[which, chosen])
     power = 1 if r == 0 else 6 if r == 1 else 36
     walk["thrown"][other, r + 1] = walk["thrown"][other, r] + power * replace(walk, a, other, r, discard)
@@ -338,7 +322,7 @@ def begin_draw(walk, a, r, me, paid, raisers, early, slots, draws, frozen, f, f_
     block = draw_block(a, r, me, paid, raisers, walk["thrown"][me, r], walk["thrown"][other, r], early[which])
     legal = legal_slots(slots, which)
     walk["nodes"] += 2
-    match_regrets(draws[block, REGRETS], 0, legal, walk["slot_chance"][r])
+    match_regrets(draws[block, REGRETS], 0, SLOTS, legal, walk["slot_chance"][r])
     for k in range(SLOTS):
         tried = legal >> k & 1
         if tried and walk["slot_chance"][r, k] <= 0 and uniform(walk) >= explore:
@@ -385,11 +369,11 @@ def traverse(
             if r == last:
                 evaluate(walk, book, 0, r)
                 evaluate(walk, book, 1, r)
-                kind = FIRST if r == 0 else LATER
+                share = share_won(walk, book, me)
                 for k in range(walk["ends"][r]):
                     node, action = walk["end"][r, k, 0], walk["end"][r, k, 1]
-                    paid = paid_after(a, r, walk["paid"][r], a["wagers"][kind, node])
-                    walk["worth"][r, node, action] = shown_down(walk, book, me, paid)
+                    paid = paid_after(a, r, walk["paid"][r], a["wagers"][LATER, node])
+                    walk["worth"][r, node, action] = share * paid
                 walk["at"][r] = walk["ends"][r] - 1
             state = NEXT_END
         elif state == NEXT_END:
@@ -457,13 +441,13 @@ def traverse_many(
 def quantise(weights, group, drop, steps, result):
     """Weights ``(blocks, width)`` as probabilities in ``steps``; those under ``drop`` are left out, except the largest.
 
-    Each ``group`` entries are one decision; where all are 0, so is the result.
+    Each ``group`` entries are one decision; where none is above 0, so is the result.
     """
     for i in range(len(weights)):
         for start in range(0, weights.shape[1] - group + 1, group):
             total, top = 0.0, 0
             for k in range(group):
-                total += weights[i, start + k]
+                total += max(weights[i, start + k], np.float32(0))
                 if weights[i, start + k] > weights[i, start + top]:
                     top = k
             if total <= 0:

@@ -43,8 +43,10 @@ STRATEGY: Final = "strategy.npz"
 FORMAT: Final = "archie-env cfr checkpoint"
 VERSION: Final = 1
 ROUND: Final = 1000
-"""Traversals for each position in a thread's share of a round; weights rise from round to round."""
-_WEIGHT: Final = 1e5  # traversals for each position that add 1 to the weight of an update
+"""Traversals for each position in a round of one thread; weights rise from round to round."""
+_LONG_ROUND: Final = 20 * ROUND  # of each of several threads, which wait for the slowest
+WEIGHT: Final = 1e5
+"""Traversals for each position that add 1 to the weight of an update."""
 
 
 class Walkers:
@@ -62,6 +64,9 @@ class Walkers:
         self.walks["bits"][:, 0] = np.random.SeedSequence(seed).generate_state(threads, np.uint64)
         self._books, self._explore = rulebook(rules), explore
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._share = ROUND if threads == 1 else _LONG_ROUND
+        self.traversals = self._share * threads
+        """For each position, in a round."""
 
     def round(self, tables: Tables, target: CFRPolicy | None, weight: float) -> NDArray[np.float64]:
         """One round of every thread; returns what a hand was worth to the traverser, in chips, dealer first.
@@ -81,11 +86,11 @@ class Walkers:
             other = True, f.record, *f.hands, target.bets, target.draws
 
         def go(walk: NDArray[np.void]) -> tuple[float, float]:
-            worth: tuple[float, float] = traverse_many(walk, self._books, *own, *other, ROUND, self._explore, weight)
+            worth: tuple[float, float] = traverse_many(walk, self._books, *own, *other, self._share, self._explore, weight)
             return worth
 
         worths = map(go, self.walks) if self._pool is None else self._pool.map(go, self.walks)
-        result: NDArray[np.float64] = np.array(list(worths)).mean(axis=0) / ROUND
+        result: NDArray[np.float64] = np.array(list(worths)).mean(axis=0) / self._share
         return result
 
 
@@ -94,12 +99,12 @@ class Account:
     """What a run has done so far, and what a checkpoint says of it."""
 
     stage: int = 0
-    rounds: int = 0
-    """In the stage."""
+    traversals: int = 0
+    """For each position, in the stage."""
     seconds: float = 0.0
     """Of training, in the stage."""
     before: int = 0
-    """Traversals for each position in the stages before."""
+    """The same in the stages before."""
     spent: float = 0.0
     """Seconds in the stages before."""
 
@@ -118,7 +123,7 @@ class Run:
     @property
     def traversals(self) -> int:
         """For each position, so far in all stages."""
-        return self.account.before + self.account.rounds * ROUND * self.config.threads
+        return self.account.before + self.account.traversals
 
     @property
     def seconds(self) -> float:
@@ -134,8 +139,7 @@ class Run:
     def progress(self) -> float:
         """The share of the stage's budget that is used, 0 to 1."""
         stage = self.config.stages[self.account.stage]
-        done = 2 * self.account.rounds * ROUND * self.config.threads
-        by_count = done / stage.traversals if stage.traversals else 0.0
+        by_count = 2 * self.account.traversals / stage.traversals if stage.traversals else 0.0
         by_time = self.account.seconds / stage.seconds if stage.seconds else 0.0
         return min(1.0, max(by_count, by_time))
 
@@ -149,10 +153,12 @@ class Run:
         if self.progress >= 1:
             self.account = Account(self.account.stage + 1, 0, 0.0, self.traversals, self.seconds)
             stage = self.config.stages[self.account.stage]
-            self.tables = self.tables.grown(self.abstractions[self.account.stage], stage.keep)
+            finer = self.abstractions[self.account.stage]
+            share = self.abstraction.information_sets / finer.information_sets  # of the visits of an old one, to a new one
+            self.tables = self.tables.grown(finer, stage.keep * share)
         started = time.perf_counter()
-        self.walkers.round(self.tables, None, (self.traversals + ROUND) / _WEIGHT)
-        self.account.rounds += 1
+        self.walkers.round(self.tables, None, (self.traversals + self.walkers.traversals) / WEIGHT)
+        self.account.traversals += self.walkers.traversals
         self.account.seconds += time.perf_counter() - started
 
     def policy(self) -> CFRPolicy:

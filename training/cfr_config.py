@@ -23,7 +23,7 @@ class Stage:
     seconds: float = real(0.0, 0.0, 1e7)
     """Wall time spent training; 0 = no limit.  A stage that is ended by time is not reproducible."""
     keep: float = real(1.0, 0.0, 10.0)
-    """The share of the regrets and weights of the stage before that it begins with."""
+    """How much of the stage before it begins with; 1 is what its own smaller classes would have gathered until here."""
 
 
 @dataclass(frozen=True, slots=True)

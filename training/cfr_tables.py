@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
 from agents.cfr import STEPS
-from training._cfr_kernels import AVERAGES, quantise
+from training._cfr_kernels import AVERAGES, REGRETS, quantise
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -35,39 +34,43 @@ class Tables:
         bets = np.zeros((abstraction.bet_blocks, 2, abstraction.width), np.float32)
         return cls(abstraction, bets, np.zeros((abstraction.draw_blocks, 2, SLOTS), np.float32))
 
-    def grown(self, abstraction: Abstraction, keep: float) -> Tables:
+    def grown(self, abstraction: Abstraction, scale: float) -> Tables:
         """Tables of another abstraction, of the same rules and betting, that start with what these have learnt.
 
-        Every block takes over the block that one of its own situations had here, with ``keep`` times the weight that is its
-        share of it.
+        Every block begins with ``scale`` times the block that one of its own situations has here.
         """
         result = Tables.empty(abstraction)
         for new, old, blocks in (
             (result.bets, self.bets, _bet_blocks(self.abstraction, abstraction)),
             (result.draws, self.draws, _draw_blocks(self.abstraction, abstraction)),
         ):
-            scale, done = np.float32(keep * len(old) / len(new)), 0
+            done = 0
             for part in blocks:
                 for start in range(0, len(part), _AT_ONCE):
                     chosen = part[start : start + _AT_ONCE]
-                    np.multiply(old[chosen], scale, out=new[done : done + len(chosen)])
+                    np.multiply(old[chosen], np.float32(scale), out=new[done : done + len(chosen)])
                     done += len(chosen)
         return result
 
-    def strategy(self, drop: float) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """The average strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``, without actions under ``drop``."""
+    def strategy(self, drop: float, part: int = AVERAGES) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """A strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``.
+
+        Args:
+            drop: probability under which an action is left out; 1 keeps the likeliest alone.
+            part: ``AVERAGES``, or ``REGRETS`` for the strategy of the moment.
+        """
         bets = np.zeros(self.bets[:, 0].shape, np.uint8)
         draws = np.zeros(self.draws[:, 0].shape, np.uint8)
-        quantise(self.bets[:, AVERAGES], 3, drop, STEPS, bets)
-        quantise(self.draws[:, AVERAGES], SLOTS, drop, STEPS, draws)
+        quantise(self.bets[:, part], 3, drop, STEPS, bets)
+        quantise(self.draws[:, part], SLOTS, drop, STEPS, draws)
         return bets, draws
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:
     """Tables that start from a strategy: ``regret`` chips for each action, times its probability, and no average."""
     result = Tables.empty(abstraction)
-    result.bets[:, 0] = bets * np.float32(regret / STEPS)
-    result.draws[:, 0] = draws * np.float32(regret / STEPS)
+    result.bets[:, REGRETS] = bets * np.float32(regret / STEPS)
+    result.draws[:, REGRETS] = draws * np.float32(regret / STEPS)
     return result
 
 
@@ -123,8 +126,3 @@ def _bet_blocks(old: Abstraction, new: Abstraction) -> Iterator[Ints]:
 def _draw_blocks(old: Abstraction, new: Abstraction) -> Iterator[Ints]:
     for r in range(new.rules.draws):
         yield _blocks(old, new, r, r + 1, "early", int(old.record[0]["draw_start"][r]))
-
-
-def as_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
-    """What a checkpoint holds of them."""
-    return {"bets": tables.bets, "draws": tables.draws}

@@ -1,0 +1,181 @@
+"""Train an opponent for one finished CFR strategy: ``python -m training.respond champion --seconds 600``.
+
+The same traversals as in `training.cfr`, but the other player plays the target and learns nothing, so that what is learnt is a
+best response to it, up to the detail of the responder's own abstraction, which sees more of the public past than the target.
+What it wins is a lower bound on what a best response wins: `evaluation.best_response` measures it on fresh deals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
+
+from agents import load as load_agent
+from agents.cfr import CFRPolicy
+from agents.ppo import read_archive
+from archie_env.errors import ArchieError
+from training import cfr
+from training._cfr_kernels import REGRETS
+from training.abstraction import Detail, build
+from training.cfr_tables import Tables, strategy_tables
+from training.folders import make_folder
+from training.reference import match
+from training.settings import from_values
+
+_FIRST_REGRET: Final = 2.0  # chips, times the probability, where only a strategy is known of the target
+_EXPLORE: Final = 0.25
+RESPONSE: Final = "response.npz"
+
+
+def finer(detail: Detail) -> Detail:
+    """What a responder tells apart: the target's hands, and more of the public past."""
+    pots = [sorted({*line, *more}) for line, more in zip(detail.pots, ((2, 3, 4), (2, 3, 4, 6), (3, 5, 8, 12)), strict=False)]
+    return replace(
+        detail,
+        pots=tuple(map(tuple, pots)),
+        raisers=min(3, detail.raisers + 1),
+        own_draws=min(3, detail.own_draws + 1),
+        other_draws=min(2, detail.other_draws + 1),
+    )
+
+
+def target_detail(target: CFRPolicy) -> Detail:
+    """The detail a strategy was trained with, from what its file says."""
+    try:
+        return from_values(Detail, target.meta["config"]["stages"][-1]["detail"], "the target")
+    except (KeyError, TypeError, IndexError):
+        raise ArchieError("the target does not say how it was trained: expected a strategy of training.cfr") from None
+
+
+def target_tables(target: CFRPolicy, checkpoint: Path | None) -> tuple[Tables, int | None]:
+    """What to begin with: the target's regrets and the traversals they come from, or, without a checkpoint, its strategy."""
+    if checkpoint is None:
+        return strategy_tables(target.abstraction, target.bets, target.draws, _FIRST_REGRET), None
+    arrays, meta = read_archive(checkpoint, cfr.FORMAT, cfr.VERSION)
+    a = target.abstraction
+    try:
+        fits = arrays["bets"].shape == (a.bet_blocks, 2, a.width) and arrays["draws"].shape[0] == a.draw_blocks
+        account = meta["account"]
+        traversals = account["before"] + account["traversals"]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        fits = False
+    if not fits:
+        raise ArchieError(f"{checkpoint}: not of the target's abstraction: expected the checkpoint that its run left")
+    return Tables(a, arrays["bets"], arrays["draws"]), max(1, int(traversals))
+
+
+def respond(
+    target: CFRPolicy,
+    *,
+    seconds: float = 0.0,
+    traversals: int = 0,
+    seed: int = 1,
+    threads: int = 1,
+    detail: Detail | None = None,
+    checkpoint: Path | None = None,
+    start: int = 1_000_000,
+    progress: Callable[[float, int, float], None] | None = None,
+) -> CFRPolicy:
+    """An opponent trained against a strategy.
+
+    Args:
+        target: whom to win from.
+        seconds: budget of wall time; 0 = no limit.
+        traversals: budget of traversals, both positions counted; 0 = no limit.  With one thread it gives the same opponent
+            each time.
+        seed: of the hands to learn from.
+        threads: on shared tables.
+        detail: what the opponent tells apart; `finer` than the target by default.
+        checkpoint: of the run that made the target: the opponent begins with its regrets, which is much better than with
+            its strategy.
+        start: for how many traversals of each position those regrets are to count.
+        progress: called after each round with the share of the budget, the traversals, and what the last were worth in mbb
+            per hand.
+
+    Returns:
+        A strategy that takes the action of largest regret, one for each information set.
+
+    Raises:
+        ArchieError: for a target that does not say how it was trained, a checkpoint of another, or no budget.
+    """
+    if seconds <= 0 and traversals <= 0:
+        raise ArchieError("no budget: expected seconds or traversals above 0")
+    detail = detail or finer(target_detail(target))
+    abstraction = build(target.rules, detail)
+    known, gathered = target_tables(target, checkpoint)
+    scale, begin = 1.0, 0
+    if gathered:  # weights rise with time, so what is gathered rises with its square; and the classes here are smaller
+        scale = (start / gathered) ** 2 * target.abstraction.information_sets / abstraction.information_sets
+        begin = start
+    tables = known.grown(abstraction, scale)
+    walkers = cfr.Walkers(target.rules, threads, seed, _EXPLORE)
+    warm = cfr.Walkers(target.rules, 1, 0, 0.0)
+    warm.round(tables, target, 0.0)  # compile, or load what was compiled, outside the budget
+    done, started, share = 0, time.perf_counter(), 0.0
+    while share < 1:
+        worth = walkers.round(tables, target, (begin + done + walkers.traversals) / cfr.WEIGHT)
+        done += walkers.traversals
+        spent = time.perf_counter() - started
+        share = max(spent / seconds if seconds else 0.0, 2 * done / traversals if traversals else 0.0)
+        if progress:
+            progress(min(share, 1.0), 2 * done, float(worth.mean()) * 1000 / target.rules.stakes.blinds[1])
+    meta = {
+        "config": {"stages": [{"detail": {name: getattr(detail, name) for name in Detail.__slots__}}]},
+        "responds_to": target.meta.get("config", {}),
+        "traversals": 2 * done,
+        "seed": seed,
+    }
+    return CFRPolicy(abstraction, *tables.strategy(1.0, REGRETS), meta)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m training.respond", description="Train an opponent for a CFR strategy.")
+    parser.add_argument("target", help="champion, cfr_small or cfr:PATH")
+    parser.add_argument("--checkpoint", type=Path, help="of the run that made the target")
+    parser.add_argument("--out", type=Path, default=Path("runs/response"))
+    parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--traversals", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=1_000_000, help="traversals that the checkpoint's regrets count for")
+    parser.add_argument("--deals", type=int, default=20_000, help="of the match afterwards, each dealt twice")
+    chosen = parser.parse_args(arguments)
+    try:
+        target = load_agent(chosen.target)
+        if not isinstance(target, CFRPolicy):
+            raise ArchieError(f"target {chosen.target}: expected a CFR strategy; training.exploit responds to any player")
+        make_folder(chosen.out)
+        with tqdm(total=1000, file=sys.stderr, leave=False, disable=None) as bar:
+
+            def progress(share: float, done: int, worth: float) -> None:
+                bar.update(round(1000 * share) - bar.n)
+                bar.set_postfix_str(f"{done:,} traversals, worth {worth:+.0f} mbb while learning")
+
+            response = respond(
+                target, seconds=chosen.seconds, traversals=chosen.traversals, seed=chosen.seed, threads=chosen.threads,
+                checkpoint=chosen.checkpoint, start=chosen.start, progress=progress,
+            )  # fmt: skip
+        response.save(chosen.out / RESPONSE)
+        score = match(response, target, chosen.deals, chosen.seed + 1_000_000, target.rules)
+        print(f"{response.meta['traversals']:,} traversals; wins {score.mean:+.1f} mbb/hand (SE {score.error:.1f}), "
+              f"{chosen.deals:,} deals played twice, seed {chosen.seed + 1_000_000}")  # fmt: skip
+        print(f"{chosen.out / RESPONSE}: load it as cfr:{chosen.out / RESPONSE}")
+    except (ArchieError, OSError, MemoryError) as error:
+        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
