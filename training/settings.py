@@ -188,8 +188,13 @@ def _section(kind: type[Settings], values: Any, source: str, prefix: str) -> Set
         if each := known[key].metadata.get("each"):
             filled[key] = tuple(_section(each, entry, source, f"{prefix}{key}[{i}].") for i, entry in enumerate(value))
             continue
-        filled[key] = tuple(value) if isinstance(value, list) else float(value) if known[key].type == "float" else value
+        filled[key] = float(value) if known[key].type == "float" else _frozen(value)
     return kind(**filled)
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, however deep."""
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
