@@ -25,8 +25,9 @@ from evaluation.asked import AskedStrategy, LooksAtSuitsError
 from evaluation.exact import Evaluator, evaluate
 from evaluation.exact_game import ExactGame, Form
 from evaluation.exploitability import measure
+from evaluation.questions import Questions
 from evaluation.solver import Solution, solution_arrays, solution_meta, solve, write_solution
-from evaluation.strategy import Tabular, random_strategy, uniform
+from evaluation.strategy import Tabular, fill, random_strategy, uniform
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
 
@@ -401,6 +402,29 @@ def test_the_reference_solutions_are_as_good_as_they_say(rules: str, value: floa
     assert measured.mbb(measured.exploitability) == pytest.approx(policy.meta["exploitability_mbb"], abs=1e-3)
     assert measured.mbb(measured.exploitability) < 0.5
     assert measured.value == pytest.approx(value, abs=3e-4)
+
+
+def test_the_reference_solution_of_maxi_is_as_good_as_it_says() -> None:
+    """Measured from its tables, as asking it takes a minute; a part of what it answers is compared with them."""
+    path = WEIGHTS / "solution-maxi.npz"
+    assert path.stat().st_size < 10_000_000
+    policy = load(f"solution:{path}", "maxi")
+    assert isinstance(policy, SolutionPolicy)
+    game = ExactGame("maxi")
+    with np.load(path, allow_pickle=False) as archive:
+        tables = iter([archive[name] for name in ("first", "draw0", "draw1", "last0", "last1")])
+    strategy = fill(game, lambda shape: next(tables))
+    measured = evaluate(game, strategy)
+    assert measured.mbb(measured.exploitability) == pytest.approx(policy.meta["exploitability_mbb"], abs=1e-3)
+    assert measured.mbb(measured.exploitability) < 10
+    assert measured.value == pytest.approx(0.0536, abs=3e-4)
+    questions, chance = Questions(game), np.random.default_rng(1)
+    for player, line in ((0, 2), (1, len(game.lines) - 1)):
+        history, other = chance.integers(len(game.histories), size=500), chance.integers(game.counts, size=500)
+        for own, node in enumerate(game.last.nodes_of(player).tolist()):
+            rows = questions.last(questions.deal(player, history, other), line, node)
+            answers = policy.probabilities(rows.observations, rows.masks)[:, :3]
+            assert np.abs(answers - strategy.last(player, line)[history, other, own]).max() < 1e-6
 
 
 def test_showdowns_of_the_reference_solution_of_mini(capsys: pytest.CaptureFixture[str]) -> None:
