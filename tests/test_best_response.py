@@ -142,7 +142,8 @@ def test_the_budget_reaches_the_learner(text: str, given: dict[str, float], monk
     asked: list[dict[str, Any]] = []
 
     class Learnt(UniformPolicy):
-        meta = {"decisions": 512}
+        def __init__(self) -> None:
+            self.meta = {"decisions": 512}
 
     def learn(target: Policy, rules: Rules, **arguments: Any) -> Policy:
         asked.append({key: value for key, value in arguments.items() if key != "progress"})

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from agents import load
-from archie_env._core.state import BIG_BLIND, CALL, DEALER, DISCARD, FOLD, RAISE
+from archie_env._core.state import BIG_BLIND, CALL, DEALER, DISCARD, FOLD, GAME, RAISE
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.game import Game
+from archie_env.observation import rulebook
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
+from evaluation import _lbr_kernels as kernels
 from evaluation.exploitability import measure
 from evaluation.lbr import LocalBestResponse
 from evaluation.match import play_match
@@ -167,6 +169,16 @@ def test_it_takes_every_pot_from_a_player_that_always_folds() -> None:
     won = play_match(LocalBestResponse(target), target, 50, seed=3)
     assert won.chips.mean == 1.5
     assert won.totals.as_dealer.standard_error == 0
+
+
+def test_a_raise_is_worth_less_where_those_who_fold_are_those_it_beats() -> None:
+    """The hand that is beaten folds to a bet, the other calls: a bet wins the pot or loses 2, a check wins the pot as often."""
+    games, scripts = np.zeros(2, GAME), np.zeros(1, kernels.SCRIPT)
+    games["paid"] = 2
+    shares, actions = np.array([1.0, 0.0]), np.zeros(1, np.int64)
+    for folds, best in (([1.0, 0.0], CALL), ([0.0, 1.0], RAISE), ([1.0, 1.0], RAISE), ([0.0, 0.0], CALL)):
+        kernels.choose_bets(games, rulebook(as_rules("archie")), scripts, np.ones(2), shares, np.array(folds), actions)
+        assert actions.tolist() == [best]
 
 
 def test_it_beats_the_simple_players_of_the_full_game() -> None:
