@@ -230,6 +230,15 @@ def fill_probabilities(layouts, abstractions, own_draws, early, final, slots, be
 
 
 @kernel
+def find_decisions(layouts, abstractions, own_draws, early, final, rows, found):
+    """Write for each row ``(4,)``: whether it is a draw, its block, the player's node, and the class of the hand."""
+    hand = np.zeros(MAX_HAND, np.int64)
+    for i in range(len(rows)):
+        drawing, block, place, which = find_decision(layouts[0], abstractions[0], rows[i], hand, early, final, own_draws)
+        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = drawing, block, place, which
+
+
+@kernel
 def choose_actions(layouts, abstractions, own_draws, early, final, slots, bets, draws, rows, masks, uniforms, actions):
     """Draw an action for each row from what the tables say, by one uniform number in [0, 1) each."""
     layout, a = layouts[0], abstractions[0]

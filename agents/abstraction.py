@@ -145,7 +145,7 @@ class Abstraction:
             a["draw_start"][r] = draw_blocks
             own = 2 * int(a["pots"][r + 1] * a["raisers"][r + 1] * a["owns"][r] * a["others"][r])
             draw_blocks += own * int(a["buckets"][0])
-        kept = {
+        kept: dict[str, NDArray[Any]] = {
             "early": parts["early"].astype(np.int32),
             "final": parts["final"].astype(np.int32),
             "slots": parts["slots"].astype(np.uint8),

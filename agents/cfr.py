@@ -73,6 +73,13 @@ class CFRPolicy:
         _cfr_kernels.choose_actions(*self._tables, rows, masks, rng.random(len(rows)), actions)
         return actions
 
+    def places(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
+        """``(n, 4)``: whether each row is a draw, its block in ``bets`` or ``draws``, the player's node, the hand's class."""
+        rows = checked_rows(observations, masks, self.rules)
+        found = np.empty((len(rows), 4), np.int64)
+        _cfr_kernels.find_decisions(*self._tables[:5], rows, found)
+        return found
+
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""
         path = Path(path)
@@ -80,7 +87,8 @@ class CFRPolicy:
         meta = {**self.meta, "format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
         text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, meta=text, bets=self.bets, draws=self.draws, **self.abstraction.parts)
+        arrays = {"meta": text, "bets": self.bets, "draws": self.draws, **self.abstraction.parts}
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its stub takes no keyword arrays
         temporary = path.with_name(f".{path.name}.partial")
         try:
             temporary.write_bytes(buffer.getbuffer())

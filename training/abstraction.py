@@ -314,7 +314,7 @@ def build(rules: Rules, detail: Detail) -> Abstraction:
     def thrown(level: int) -> NDArray[np.int64]:
         return _past(rules, 3, 6, lambda r, digits: _draw_class(digits, level))
 
-    parts = {
+    parts: dict[str, NDArray[Any]] = {
         "early": _numbered(early),
         "final": _numbered(final),
         "slots": slots,

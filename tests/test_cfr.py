@@ -1,0 +1,400 @@
+"""Counterfactual regret minimisation: the abstraction, the trainer, the strategies it leaves, and opponents for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import load
+from agents._cfr_kernels import CLASSES, NO_SLOT, PATTERNS
+from agents.abstraction import Abstraction, betting, classify
+from agents.cfr import CFRPolicy
+from archie_env._core.tables import high_classes
+from archie_env.batch import Batch, Hands
+from archie_env.cards import parse_cards
+from archie_env.errors import ArchieError, ConfigError
+from archie_env.hands import HandValues
+from archie_env.observation import decode
+from archie_env.rules import PRESETS, Rules, Stakes
+from evaluation.exploitability import measure
+from training import cfr, respond
+from training._cfr_kernels import AVERAGES, REGRETS, quantise
+from training.abstraction import Detail, build, discards, hands
+from training.cfr_config import Config, Report, Stage
+from training.cfr_tables import Tables
+from training.reference import match
+from training.settings import from_values
+from training.settings import load as load_settings
+
+ARCHIE = Rules()
+WHOLE = Detail(cards="exact", pots=((2, 3, 4),), own_draws=3, other_draws=3)
+QUIET = Report(agents=())
+
+
+def hand(text: str) -> tuple[int, ...]:
+    return tuple(sorted(parse_cards(text)))
+
+
+def class_of(text: str) -> int:
+    return int(classify(np.array([hand(text)]), ARCHIE)[0])
+
+
+def kept(text: str) -> set[str]:
+    """What the discards of a hand keep, as sorted text."""
+    cards = hand(text)
+    slots = build(ARCHIE, Detail()).parts["slots"][class_of(text)]
+    names = dict(zip(parse_cards(text), text.split(), strict=True))
+    return {
+        " ".join(sorted(names[c] for i, c in enumerate(cards) if not int(slot) >> i & 1)) for slot in slots if slot != NO_SLOT
+    }
+
+
+def trained(rules: str = "mini", detail: Detail = WHOLE, traversals: int = 200_000, **changes: object) -> Config:
+    return replace(Config(rules=rules, stages=(Stage(detail, traversals),), report=QUIET), **changes)  # type: ignore[arg-type]
+
+
+# -- hands
+
+
+def test_a_class_is_the_ranks_and_whether_four_or_five_cards_are_of_a_suit() -> None:
+    assert class_of("Ac 2d 3h 4s 8c") == class_of("Ad 2c 3s 4h 8d")
+    assert class_of("Ac 2c 3c 4c 8d") != class_of("Ac 2c 3c 4d 8c")
+    assert class_of("Ac 2c 3c 4c 8d") == class_of("Ah 2h 3h 4h 8s")
+    assert class_of("Ac 2c 3c 4c 8c") % PATTERNS == PATTERNS - 1
+    assert class_of("Ac 2c 3c 4d 8h") % PATTERNS == 0
+
+
+def test_every_hand_that_can_be_dealt_has_a_class_that_knows_its_value() -> None:
+    rng = np.random.default_rng(1)
+    dealt = np.sort(np.argsort(rng.random((20_000, 52)), axis=1)[:, :5], axis=1)
+    known, values = hands(ARCHIE), HandValues(ARCHIE)
+    for cards, number in zip(dealt[:2000].tolist(), classify(dealt[:2000], ARCHIE), strict=True):
+        seen, (high, low) = known[int(number)], values.of(cards)
+        assert [card >> 2 for card in cards] == list(seen.ranks)
+        assert seen.low == low
+        assert high_classes(5, True)[high - 1] == (seen.category, seen.order)
+    assert set(classify(dealt, ARCHIE).tolist()) <= set(known)
+
+
+@pytest.mark.parametrize(
+    ("text", "some"),
+    [
+        ("Ac 2d 4h 7s Kc", {"2d 4h 7s Ac", "2d 4h Ac"}),  # four lows; three
+        ("9c 9d 4h 7s Kc", {"9c 9d"}),
+        ("9c 9d 4h 4s Kc", {"4h 4s 9c 9d", "9c 9d"}),
+        ("9c Tc Jc 3c Kd", {"3c 9c Jc Tc"}),  # a flush draw
+        ("9c Td Jc Qh 2d", {"9c Jc Qh Td"}),  # an open straight draw
+        ("Kc Qd 9h Ts 9s", {"9h 9s"}),
+    ],
+)
+def test_the_discards_of_a_hand_are_those_a_player_considers(text: str, some: set[str]) -> None:
+    assert some <= kept(text)
+    assert " ".join(sorted(text.split())) in kept(text)  # standing pat is always one
+
+
+def test_discards_keep_to_the_limit_and_small_hands_may_throw_any_cards() -> None:
+    for name, rules in PRESETS.items():
+        for seen in hands(rules).values():
+            slots = [slot for slot in discards(seen, rules.max_discard, True) if slot != NO_SLOT]
+            assert slots[0] == 0
+            assert len(slots) == len(set(slots))
+            assert all(slot.bit_count() <= rules.max_discard for slot in slots)
+            if name in ("mini", "midi"):
+                assert sorted(slots) == list(range(2**rules.hand_size))
+
+
+def test_finer_abstractions_tell_more_apart() -> None:
+    kinds = ("coarse", "medium", "fine", "exact")
+    sizes = [build(ARCHIE, Detail(cards=cards)).record[0]["buckets"].tolist() for cards in kinds]
+    assert all(fewer[k] < more[k] for fewer, more in pairwise(sizes) for k in (0, 1))
+    a = build(ARCHIE, Detail())
+    b = build(ARCHIE, Detail(raisers=2, own_draws=1, other_draws=2))
+    assert a.information_sets < b.information_sets
+
+
+@pytest.mark.parametrize("name", ["early", "final", "slots", "pot", "own"])
+def test_an_abstraction_of_wrong_arrays_is_refused(name: str) -> None:
+    parts = dict(build(ARCHIE, Detail()).parts)
+    for wrong in (parts[name][:-1], parts[name].astype(np.float32), parts[name].astype(np.int64) - 1 - (name == "slots") * 300):
+        with pytest.raises(ArchieError, match=name):
+            Abstraction.of(ARCHIE, {**parts, name: wrong})
+    with pytest.raises(ArchieError, match=f"{name} is missing"):
+        Abstraction.of(ARCHIE, {k: v for k, v in parts.items() if k != name})
+
+
+def test_rules_that_have_no_place_for_tables_are_refused() -> None:
+    for rules in (PRESETS["barge"], Rules(draws=0, stakes=Stakes((1, 2), (2,)))):
+        with pytest.raises(ArchieError, match="expected simultaneous draws"):
+            build(rules, Detail())
+
+
+# -- public state
+
+
+def test_the_betting_of_a_round_is_that_of_the_engine() -> None:
+    for kind, nodes in ((0, 8), (1, 10)):
+        table = betting(ARCHIE, kind)
+        assert np.count_nonzero(table["next"][:, 1] != -9) == nodes
+    assert betting(ARCHIE, 0)["next"][0].tolist() == [-1, 1, 2]  # fold, call, raise of the small blind
+    assert betting(ARCHIE, 1)["next"][0].tolist() == [-9, 1, 2]  # nothing to fold to
+
+
+@pytest.mark.parametrize("rules", ["archie", "mini", "midi", "maxi"])
+def test_two_rows_share_a_block_only_if_they_look_alike(rules: str) -> None:
+    """Every decision of many random hands is put into its block; what a block may not forget is the same in all its rows."""
+    played = Rules.preset(rules)
+    detail = Detail(cards="coarse", pots=((2, 3, 4), (2, 3, 4), (2, 3, 4)), own_draws=3, other_draws=3, raisers=3)
+    a = build(played, detail)
+    bets = np.zeros((a.bet_blocks, a.width), np.uint8)
+    draws = np.zeros((a.draw_blocks, 8), np.uint8)
+    policy = CFRPolicy(a, bets, draws)
+    batch = Batch(400, rules=played, seed=3)
+    seen: dict[tuple[object, ...], tuple[object, ...]] = {}
+    for _ in range(30):
+        places = policy.places(batch.observations, batch.masks)
+        for row, mask, place in zip(batch.observations, batch.masks, places, strict=True):
+            what, drawing = decode(row, played), bool(mask[3])
+            betting_now = () if drawing else (what.wagers[what.phase // 2])
+            key = tuple(place[:3].tolist())
+            told = what.phase, what.dealer, what.own_draws, what.other_draws, drawing, betting_now
+            assert seen.setdefault(key, told) == told
+        batch.step(batch.sample_actions())
+    assert len(seen) > 300
+
+
+def test_a_table_of_its_own_numbers_is_read_where_it_was_written() -> None:
+    """A strategy that always raises before the second draw and throws all after it does so, and nothing else."""
+    a = build(ARCHIE, Detail())
+    bets, draws = np.zeros((a.bet_blocks, a.width), np.uint8), np.zeros((a.draw_blocks, 8), np.uint8)
+    starts = a.record[0]["bet_start"]
+    bets[: starts[2], 2::3] = 255
+    policy = CFRPolicy(a, bets, draws)
+    batch, rng = Batch(300, seed=5), np.random.default_rng(1)
+    for _ in range(40):
+        chances = policy.probabilities(batch.observations, batch.masks)
+        phases = np.array([decode(row, ARCHIE).phase for row in batch.observations])
+        can = batch.masks[:, 2] == 1
+        assert (chances[(phases < 4) & can, 2] == 1).all()
+        assert (chances[(phases >= 4) & (phases % 2 == 0), 1] == 1).all()  # where nothing is written: check or call
+        assert (chances[phases % 2 == 1, 3] == 1).all()  # and stand pat
+        assert (chances[np.arange(300), policy.act(batch.observations, batch.masks, rng)] > 0).all()
+        batch.step(batch.sample_actions())
+
+
+def test_acting_is_drawing_from_the_probabilities(tmp_path: Path) -> None:
+    policy = cfr.train(trained(traversals=20_000), tmp_path, quiet=True)
+    hands_, rng = Hands(np.arange(1), np.zeros(1, np.int8), PRESETS["mini"], 1), np.random.default_rng(1)
+    _, rows, masks = hands_.waiting(int(not len(hands_.waiting(0)[0])))
+    chances = policy.probabilities(rows, masks)[0]
+    assert chances.sum() == pytest.approx(1)
+    actions = policy.act(np.repeat(rows, 40_000, axis=0), np.repeat(masks, 40_000, axis=0), rng)
+    found = np.bincount(actions, minlength=len(chances)) / 40_000
+    np.testing.assert_allclose(found, chances, atol=5 * 0.5 / 200)
+
+
+# -- training
+
+
+def test_on_a_small_game_it_comes_close_to_an_equilibrium(tmp_path: Path) -> None:
+    """Uniform play loses 2,500 mbb to a best response here; what is forgotten, the cards thrown, costs some."""
+    policy = cfr.train(trained(traversals=3_000_000), tmp_path, quiet=True)
+    assert measure(policy, "mini").evaluation.exploitability * 500 < 80
+
+
+def test_a_run_on_one_thread_is_reproducible_and_its_seed_matters(tmp_path: Path) -> None:
+    one, again, other = (
+        cfr.train(trained(seed=seed, traversals=20_000), tmp_path / str(i), quiet=True) for i, seed in enumerate((1, 1, 2))
+    )
+    np.testing.assert_array_equal(one.bets, again.bets)
+    np.testing.assert_array_equal(one.draws, again.draws)
+    assert (one.bets != other.bets).any()
+
+
+def test_threads_share_their_tables(tmp_path: Path) -> None:
+    config = trained(threads=2, traversals=80_000)
+    policy = cfr.train(config, tmp_path, quiet=True)
+    assert policy.meta["traversals"] >= 80_000
+    assert match(policy, load("uniform", "mini"), 2000, 1, PRESETS["mini"]).mean > 500
+
+
+def test_a_killed_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'rules = "mini"\n[report]\nagents = []\nsave_seconds = 1.0\n'
+        '[[stages]]\ntraversals = 400_000\ndetail = { pots = [[3]] }\n'
+        '[[stages]]\ntraversals = 2_000_000\ndetail = { cards = "exact", pots = [[2, 3, 4]], other_draws = 3 }\n'
+    )  # fmt: skip
+    config = load_settings(Config, file)
+    whole = cfr.train(config, tmp_path / "whole", quiet=True)
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "training.cfr", "--config", str(file), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 120
+        while not (out / cfr.CHECKPOINT).exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    assert not (out / cfr.STRATEGY).exists(), "it ended before it was killed"
+    resumed = cfr.train(config, out, resume=True, quiet=True)
+    np.testing.assert_array_equal(resumed.bets, whole.bets)
+    np.testing.assert_array_equal(resumed.draws, whole.draws)
+
+
+def test_a_checkpoint_of_another_configuration_is_refused_by_key(tmp_path: Path) -> None:
+    cfr.train(trained(traversals=4000), tmp_path, quiet=True)
+    with pytest.raises(ConfigError, match=r"seed = 1 and 2"):
+        cfr.train(trained(traversals=4000, seed=2), tmp_path, resume=True, quiet=True)
+    longer = cfr.train(trained(traversals=8000), tmp_path, resume=True, quiet=True)
+    assert longer.meta["traversals"] == 8000
+
+
+def test_tables_grown_from_coarser_ones_play_as_those_did(tmp_path: Path) -> None:
+    coarse = build(ARCHIE, Detail())
+    fine = build(ARCHIE, Detail(cards="medium", raisers=2, own_draws=1, other_draws=2))
+    rng = np.random.default_rng(1)
+    tables = Tables.empty(coarse)
+    tables.bets[:, AVERAGES], tables.draws[:, AVERAGES] = (
+        rng.random(tables.bets[:, 1].shape),
+        rng.random((coarse.draw_blocks, 8)),
+    )
+    grown = tables.grown(fine, 0.5)
+    old, new = CFRPolicy(coarse, *tables.strategy(0.0)), CFRPolicy(fine, *grown.strategy(0.0))
+    batch, alike = Batch(500, seed=2), 0
+    for _ in range(25):
+        rows, masks = batch.observations, batch.masks
+        alike += np.isclose(old.probabilities(rows, masks), new.probabilities(rows, masks), atol=0.02).all(axis=1).sum()
+        batch.step(batch.sample_actions())
+    assert alike > 0.75 * 25 * 500  # hands that share a fine bucket need not share a coarse one
+
+
+def test_a_strategy_leaves_out_rare_actions_but_never_the_likeliest() -> None:
+    weights = np.array([[1, 4, 95, 0, 0, 0, 0, 0], [0, 0, 0, 30, 40, 30, 0, 0]], np.float32)
+    result = np.zeros((2, 8), np.uint8)
+    quantise(weights, 3, 0.05, 255, result)
+    assert result[0, :3].tolist() == [0, 0, 255]
+    assert result[1, :3].tolist() == [0, 0, 0]
+    assert result[1, 3:6].sum() in (254, 255, 256)
+    quantise(weights, 3, 1.0, 255, result := np.zeros((2, 8), np.uint8))
+    assert result[1, 3:6].tolist() == [0, 255, 0]
+
+
+# -- files
+
+
+def test_a_strategy_survives_its_file(tmp_path: Path) -> None:
+    policy = cfr.train(trained(traversals=20_000), tmp_path, quiet=True)
+    again = load(f"cfr:{tmp_path / cfr.STRATEGY}", "mini")
+    assert isinstance(again, CFRPolicy)
+    np.testing.assert_array_equal(policy.bets, again.bets)
+    assert again.meta["config"]["seed"] == 1
+    with pytest.raises(ArchieError, match="trained for rules mini, expected archie"):
+        load(f"cfr:{tmp_path / cfr.STRATEGY}")
+
+
+def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    cfr.train(trained(traversals=4000), tmp_path, quiet=True).save(path)
+    whole = path.read_bytes()
+    with np.load(path) as archive:
+        parts = {name: archive[name] for name in archive.files}
+    meta = json.loads(parts["meta"].tobytes())
+
+    def written(changes: Mapping[str, Any]) -> Path:
+        np.savez(path, **{k: v for k, v in {**parts, **changes}.items() if v is not None})
+        return path
+
+    def text(**changes: object) -> np.ndarray:
+        return np.frombuffer(json.dumps({**meta, **changes}).encode(), np.uint8)
+
+    cases: dict[str, dict[str, Any]] = {
+        "version 2.*expected.*version 1": {"meta": text(version=2)},
+        "archie-env ppo policy.*expected 'archie-env cfr strategy'": {"meta": text(format="archie-env ppo policy")},
+        "bets is missing": {"bets": None},
+        "early is missing": {"early": None},
+        r"bets \(.*expected uint8": {"bets": parts["bets"][:-1]},
+        "not a whole file": {"draws": np.array([{}], dtype=object)},
+    }
+    for words, changes in cases.items():
+        with pytest.raises(ArchieError, match=words):
+            CFRPolicy.load(written(changes))
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ArchieError, match="not a whole file"):
+        CFRPolicy.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("explor = 0.5", "unknown key 'explor': expected one of"),
+        ("explore = 2", "explore = 2: expected a number 0 to 1"),
+        ("[[stages]]\ntraversals = 0", r"stages\[0\]: traversals = 0 and seconds = 0"),
+        ('[[stages]]\ntraversals = 1\ndetail = { cards = "grand" }', r"stages\[0\].detail.cards = 'grand': expected one of"),
+        ("[[stages]]\ntraversals = 1\ndetail = { pots = [[2], [3]] }", r"stages\[0\].detail.pots .* 3 rounds after the first"),
+        ("stages = []", "stages = .*expected a list of stages"),
+        ('rules = "poker"', "rules = 'poker'"),
+    ],
+)
+def test_a_wrong_configuration_names_file_key_value_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=f"bad.toml.*{words}"):
+        load_settings(Config, file)
+
+
+def test_a_configuration_survives_its_plain_form() -> None:
+    config = load_settings(Config, Path(__file__).parent.parent / "configs/cfr/champion.toml")
+    assert from_values(Config, json.loads(json.dumps(config.to_dict())), "text") == config
+
+
+# -- opponents
+
+
+def test_a_responder_wins_from_what_can_be_won_from(tmp_path: Path) -> None:
+    """Against a strategy that always calls and stands pat, on mini, nearly all that a best response wins."""
+    a = build(PRESETS["mini"], WHOLE)
+    caller = CFRPolicy(a, np.zeros((a.bet_blocks, a.width), np.uint8), np.zeros((a.draw_blocks, 8), np.uint8))
+    response = respond.respond(caller, traversals=400_000, detail=WHOLE)
+    best = measure(caller, "mini").evaluation.exploitability * 500
+    won = match(response, caller, 20_000, 5, PRESETS["mini"])
+    assert best - 6 * won.error - 60 < won.mean < best + 6 * won.error
+
+
+def test_a_responder_starts_from_the_regrets_of_its_target(tmp_path: Path) -> None:
+    detail = Detail(pots=((3,),))
+    target = cfr.train(trained(traversals=200_000, detail=detail), tmp_path, quiet=True)
+    fine = respond.finer(respond.target_detail(target))
+    assert build(PRESETS["mini"], fine).information_sets >= target.abstraction.information_sets
+    response = respond.respond(target, traversals=200_000, checkpoint=tmp_path / cfr.CHECKPOINT)
+    assert match(response, target, 8000, 9, PRESETS["mini"]).mean > 0
+    other = cfr.train(trained(traversals=4000), tmp_path / "other", quiet=True)
+    with pytest.raises(ArchieError, match="not of the target's abstraction"):
+        respond.respond(other, traversals=4000, checkpoint=tmp_path / cfr.CHECKPOINT)
+    with pytest.raises(ArchieError, match="no budget"):
+        respond.respond(target)
+
+
+def test_a_responder_does_not_change_its_target() -> None:
+    a = build(PRESETS["mini"], WHOLE)
+    tables = Tables.empty(a)
+    walkers = cfr.Walkers(PRESETS["mini"], 1, 1, 0.25)
+    target = CFRPolicy(a, np.full((a.bet_blocks, a.width), 85, np.uint8), np.full((a.draw_blocks, 8), 30, np.uint8))
+    before = target.bets.copy()
+    walkers.round(tables, target, 1.0)
+    np.testing.assert_array_equal(target.bets, before)
+    assert not tables.bets[:, AVERAGES].any()
+    assert tables.bets[:, REGRETS].any()
+
+
+def test_classes_fit_their_number() -> None:
+    assert max(hands(ARCHIE)) < CLASSES
