@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from agents.rule_based import RuleBasedPolicy
@@ -61,6 +62,9 @@ def _cfr(path: str, rules: Rules) -> Policy:
     return CFRPolicy.load(path, rules)
 
 
+WEIGHTS: Final = Path(__file__).parent / "weights"
+"""Where the weights of the players that ship are."""
+
 _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "uniform": _uniform,
     "call": _call,
@@ -71,11 +75,13 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "human": _human,
 }
 _FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo, "solution": _solution, "cfr": _cfr}
+_SHIPPED: Final = {"cfr_small": "cfr", "champion": "cfr", "ppo": "ppo"}
+"""Players whose weights come with the code, and their kind; the file is of the player's name."""
 
 
 def names() -> tuple[str, ...]:
     """The names `load` knows; ``ppo:PATH`` stands for every file of that kind."""
-    return *_NAMED, *(f"{kind}:PATH" for kind in _FROM_FILE)
+    return *_NAMED, *_SHIPPED, *(f"{kind}:PATH" for kind in _FROM_FILE)
 
 
 def load(name: str, rules: Rules | str = "archie") -> Policy:
@@ -89,6 +95,10 @@ def load(name: str, rules: Rules | str = "archie") -> Policy:
         kind, colon, path = name.partition(":")
         if not colon and name in _NAMED:
             return _NAMED[name](rules)
+        if not colon and name in _SHIPPED:
+            player = _FROM_FILE[_SHIPPED[name]](str(WEIGHTS / f"{name}.npz"), rules)
+            player.name = name
+            return player
         if path and kind in _FROM_FILE:
             return _FROM_FILE[kind](path, rules)
     raise ArchieError(f"agent {name!r}: expected one of {', '.join(names())}")
