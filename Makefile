@@ -4,9 +4,10 @@ RUN := .venv/bin/python
 
 .PHONY: demo test check install clean
 
-demo: .venv/.installed  ## train a small bot by self-play, then play it against every scripted one
-	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo --fresh
-	$(RUN) -m evaluation.duplicate ppo:runs/demo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 1
+demo: .venv/.installed  ## a minute of CFR, a minute of PPO, then everybody against everybody
+	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh
+	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo-ppo --fresh
+	$(RUN) -m evaluation.duplicate cfr:runs/demo-cfr/strategy.npz ppo:runs/demo-ppo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 1
 
 test: .venv/.installed  ## the whole suite
 	$(RUN) -m pytest -n 2 --dist worksteal
@@ -16,7 +17,7 @@ check: .venv/.installed  ## everything CI checks besides the tests: style, types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	.venv/bin/lint-imports
-	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents README.md docs
+	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents training/settings.py README.md docs
 
 install: .venv/.installed
 
