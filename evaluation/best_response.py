@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from agents import load, names
+from agents.cfr import CFRPolicy
 from agents.human import PlayerLeftError
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
@@ -40,6 +41,9 @@ TELL_EVERY: Final = 10.0
 
 _SLOW_CHUNK: Final = 128
 """Deals played side by side at most where the opponent is slow: with more there would be nothing to tell of for minutes."""
+
+TRAVERSALS: Final = 3
+"""Traversals of the CFR responder for each decision of the budget, which take about as long."""
 
 Tell = Callable[[str], None]
 
@@ -85,6 +89,8 @@ class Settings:
     chunk: int = CHUNK
     time_limit: float | None = None
     """Seconds the policy may take for one call, see `evaluation.faults.TimedCalls`."""
+    checkpoint: str | None = None
+    """Of the run of `training.cfr` that made the policy: the CFR responder then begins with its regrets."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,7 +156,33 @@ def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tu
     return policy, f"{policy.meta['decisions']:,} decisions in {time.perf_counter() - start:.0f} s"
 
 
-EXPLOITERS: Final[dict[str, Exploiter]] = {"lbr": Exploiter(_local, slow=True), "ppo": Exploiter(_learned, kind="ppo")}
+def _counterfactual(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tuple[Policy, str]:
+    from training.respond import respond
+
+    if not isinstance(target, CFRPolicy):
+        raise ArchieError("it responds to tables only: expected a CFR strategy")
+    told = start = time.perf_counter()
+
+    def progress(share: float, traversals: int, worth: float) -> None:
+        nonlocal told
+        if time.perf_counter() - told > TELL_EVERY:
+            told = time.perf_counter()
+            tell(f"cfr: {share:.0%} of {settings.budget}, {traversals:,} traversals")
+
+    budget, checkpoint = settings.budget, None if settings.checkpoint is None else Path(settings.checkpoint)
+    policy = respond(
+        target, seconds=budget.seconds or 0.0, traversals=TRAVERSALS * (budget.decisions or 0), seed=settings.seeds[0],
+        checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+    begin = "from its strategy" if checkpoint is None else "from its regrets"
+    return policy, f"{policy.meta['traversals']:,} traversals {begin} in {time.perf_counter() - start:.0f} s"
+
+
+EXPLOITERS: Final[dict[str, Exploiter]] = {
+    "lbr": Exploiter(_local, slow=True),
+    "ppo": Exploiter(_learned, kind="ppo"),
+    "cfr": Exploiter(_counterfactual, kind="cfr"),
+}
 """Opponents that are made for the policy, by name."""
 
 
@@ -349,8 +381,8 @@ def _manifest(name: str, policy: Policy, rules: Rules, settings: Settings) -> di
 
 
 def _guarded(target: Policy, settings: Settings) -> Policy:
-    """The policy as opponents ask it, which is outside of matches."""
-    return target if settings.time_limit is None else TimedPolicy(target, settings.time_limit)
+    """The policy as opponents ask it, which is outside of matches; tables never hang, and are read by who responds to them."""
+    return target if settings.time_limit is None or isinstance(target, CFRPolicy) else TimedPolicy(target, settings.time_limit)
 
 
 def _attempt(
@@ -463,6 +495,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=default.seed)
     parser.add_argument("--chunk", type=int, default=CHUNK, help="deals played side by side (default %(default)s)")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="the agent's time for one batch of decisions")
+    parser.add_argument(
+        "--checkpoint", metavar="FILE", help="of the training.cfr run that made the agent, for the cfr responder"
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep attempts, weights and bound.json here")
     parser.add_argument("--resume", action="store_true", help="go on with the attempts in --out")
     return parser
@@ -476,7 +511,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ArchieError("--resume: expected --out with the folder to go on with")
         settings = Settings(
             Budget.parse(options.budget), options.deals, options.slow_deals, options.particles, options.seed,
-            tuple(options.exploiters), options.chunk, options.time_limit,
+            tuple(options.exploiters), options.chunk, options.time_limit, options.checkpoint,
         )  # fmt: skip
         bound = best_response(
             options.agent, options.rules, settings, options.out, options.resume,

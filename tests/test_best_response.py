@@ -19,6 +19,10 @@ from archie_env.rules import Rules
 from evaluation import best_response as module
 from evaluation.best_response import EXPLOITERS, Bound, Budget, Exploiter, Settings, best_response, format_bound, main
 from evaluation.match import play_match
+from training import cfr
+from training.abstraction import Detail
+from training.cfr_config import Config as CFRConfig
+from training.cfr_config import Report, Stage
 
 SETTINGS = Settings(Budget(1000), deals=300, slow_deals=20, seed=7, exploiters=("call", "rule_based"))
 
@@ -217,3 +221,21 @@ def test_a_faulty_target_is_told_of() -> None:
 
     text = format_bound(best_response(Cheat(), settings=SETTINGS))
     assert "FAULTS: cheat forfeited 600 of 600 hands: illegal action 600" in text
+
+
+def test_the_cfr_responder_answers_tables_and_nothing_else(tmp_path: Path) -> None:
+    detail = Detail(cards="exact", pots=((3,),))
+    config = CFRConfig(rules="mini", stages=(Stage(detail, 40_000),), report=Report(agents=()))
+    cfr.train(config, tmp_path / "target", quiet=True)
+    settings = Settings(
+        Budget(40_000), 2_000, seed=1, exploiters=("cfr", "call"), checkpoint=str(tmp_path / "target" / cfr.CHECKPOINT)
+    )
+    bound = best_response(f"cfr:{tmp_path / 'target' / cfr.STRATEGY}", "mini", settings, tmp_path / "bound")
+    made = bound.attempts[0]
+    assert made.result is not None
+    assert made.how.startswith("120,000 traversals from its regrets")
+    assert bound.chosen == "cfr"
+    assert bound.result.mbb.mean > 0
+    refused = best_response("call", "mini", replace(settings, exploiters=("cfr", "raise")))
+    assert refused.attempts[0].result is None
+    assert "expected a CFR strategy" in refused.attempts[0].how
