@@ -6,9 +6,6 @@ ever read.  `training.cfr` writes it.
 
 from __future__ import annotations
 
-import io
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 from agents import _cfr_kernels
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import PARTS, Abstraction
-from agents.ppo import read_archive, rules_of
+from agents.archive import read_archive, rules_of, write_archive
 from agents.scripted import checked_rows, layout
 from archie_env.errors import ArchieError
 from archie_env.observation import fields
@@ -82,20 +79,8 @@ class CFRPolicy:
 
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         meta = {**self.meta, "format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
-        text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
-        buffer = io.BytesIO()
-        arrays = {"meta": text, "bets": self.bets, "draws": self.draws, **self.abstraction.parts}
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]  # its stub takes no keyword arrays
-        temporary = path.with_name(f".{path.name}.partial")
-        try:
-            temporary.write_bytes(buffer.getbuffer())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_archive(path, {"bets": self.bets, "draws": self.draws, **self.abstraction.parts}, meta, compressed=True)
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str | None = None) -> CFRPolicy:

@@ -5,9 +5,6 @@ The file is an ``.npz`` archive of float32 arrays and one JSON text; no pickle i
 
 from __future__ import annotations
 
-import io
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.archive import found, read_archive, rules_of, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.scripted import checked_rows
 from archie_env._core.state import DISCARD
@@ -76,7 +74,7 @@ class PPOPolicy(StochasticPolicy):
         self.greedy = greedy
         for name in ("hand_features", "slots"):
             if not isinstance(self.meta.get(name), bool):
-                raise ArchieError(f"{name} {_found(self.meta, name)}: expected true or false")
+                raise ArchieError(f"{name} {found(self.meta, name)}: expected true or false")
         self.weights = {name: _finite(name, array) for name, array in weights.items()}
         self._reader = HandReader(self.rules)
         self._features, self._slots = self.meta["hand_features"], self.meta["slots"]
@@ -109,9 +107,7 @@ class PPOPolicy(StochasticPolicy):
                 part = slice(start, start + _ROWS)
                 self._fill(rows[part], masks[part], result[part])
         if not np.isfinite(result).all():
-            raise ArchieError(
-                "NaN probabilities, the network's outputs overflow: expected weights of a size training gives"
-            )
+            raise ArchieError("NaN probabilities, the network's outputs overflow: expected weights of a size training gives")
         if self.greedy:
             best = result.argmax(axis=1)
             result[:] = 0
@@ -169,10 +165,6 @@ class PPOPolicy(StochasticPolicy):
         return policy
 
 
-def _found(meta: Mapping[str, Any], name: str) -> str:
-    return repr(meta[name])[:200] if name in meta else "is missing"
-
-
 def _finite(name: str, array: Any) -> NDArray[np.float32]:
     found = np.asarray(array)
     if found.dtype.kind not in "fiu":
@@ -182,50 +174,3 @@ def _finite(name: str, array: Any) -> NDArray[np.float32]:
     if not np.isfinite(weights).all():
         raise ArchieError(f"weights {name}: {int((~np.isfinite(weights)).sum())} are nan or infinite: expected finite numbers")
     return weights
-
-
-def rules_of(meta: Mapping[str, Any]) -> Rules:
-    """The rules in the ``meta`` of a file of ours; raises `ArchieError` where there are none, or none that can be played."""
-    if not isinstance(meta.get("rules"), dict):
-        raise ArchieError(f"rules {_found(meta, 'rules')}: expected a table of rule options")
-    try:
-        return Rules.from_dict(meta["rules"])
-    except ArchieError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise ArchieError(f"rules {_found(meta, 'rules')}: {error}: expected a table of rule options") from None
-
-
-def write_archive(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
-    """Write arrays and a JSON-able ``meta`` as ``.npz``, whole or not at all: a reader never sees half a file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, **{"meta": text, **arrays})  # type: ignore[arg-type]  # savez's stub takes no keyword arrays
-    temporary = path.with_name(f".{path.name}.partial")  # one name, so that what a killed writer left is written over
-    try:
-        with temporary.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the ``meta`` of a file of `write_archive`, refused unless it is whole and of this form and version."""
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(arrays.pop("meta").tobytes())
-        found = meta["format"], meta["version"]
-    except FileNotFoundError:
-        raise ArchieError(f"{path}: no such file, expected one of {form!r}") from None
-    except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json say
-        raise ArchieError(f"{path}: not a whole file of {form!r} ({type(error).__name__}: {error})") from None
-    if found != (form, version):
-        raise ArchieError(f"{path}: {found[0]!r} version {found[1]!r}, expected {form!r} version {version}")
-    return arrays, meta

@@ -6,9 +6,6 @@ The file is an ``.npz`` archive: probabilities in 255ths, the lists that index t
 
 from __future__ import annotations
 
-import io
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.ppo import read_archive, rules_of
+from agents.archive import read_archive, rules_of, write_archive
 from agents.scripted import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
@@ -43,19 +40,8 @@ def save_solution(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Ma
             ``discard_of_subset (hands, 2^cards)``, ``histories (histories, 2 + kinds)``: hand, discard, new cards by rank.
         meta: ``rules``, ``lines``, ``first_nodes`` and ``last_nodes`` (by position) as betting paths; more is kept.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     kept = {name: np.rint(part * STEPS).astype(np.uint8) if name in _TABLES else part for name, part in arrays.items()}
-    text = json.dumps({**meta, "format": FORMAT, "version": VERSION}, sort_keys=True)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{"meta": np.frombuffer(text.encode(), np.uint8), **kept})  # type: ignore[arg-type]
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        temporary.write_bytes(buffer.getbuffer())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_archive(path, kept, {**meta, "format": FORMAT, "version": VERSION}, compressed=True)
 
 
 def _check_paths(name: str, paths: Any, most: int) -> int:

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from agents import _kernels, _rule_kernels, load, names
+from agents.archive import read_archive, write_archive
 from agents.human import HumanPolicy, PlayerLeftError, read_answer
-from agents.ppo import PPOPolicy, read_archive, write_archive
+from agents.ppo import PPOPolicy
 from agents.scripted import layout
 from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
 from archie_env.batch import Batch, Hands

@@ -29,8 +29,9 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
 from agents import load
+from agents.archive import read_archive, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
-from agents.ppo import PPOPolicy, read_archive, write_archive
+from agents.ppo import PPOPolicy
 from archie_env.actions import CALL, DISCARD, discards
 from archie_env.batch import Batch
 from archie_env.cards import parse_cards

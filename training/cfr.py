@@ -6,7 +6,6 @@ External-sampling MCCFR on an abstraction of the game, coarse first and then fin
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -24,9 +23,9 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 from agents import load as load_agent
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
+from agents.archive import read_archive, write_archive
 from agents.cfr import CFRPolicy
 from agents.human import PlayerLeftError
-from agents.ppo import read_archive
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import rulebook
 from archie_env.rules import Rules
@@ -176,15 +175,7 @@ class Run:
         account = {name: getattr(self.account, name) for name in Account.__slots__}
         meta = {"format": FORMAT, "version": VERSION, "config": self.config.to_dict(), "account": account}
         walks = np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
-        text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
-        temporary = path.with_name(f".{path.name}.partial")
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, meta=text, walks=walks, bets=self.tables.bets, draws=self.tables.draws)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_archive(path, {"walks": walks, "bets": self.tables.bets, "draws": self.tables.draws}, meta)
 
     def restore(self, path: Path) -> None:
         """Go on from a checkpoint.

@@ -10,7 +10,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
-from agents.ppo import read_archive, write_archive
+from agents.archive import read_archive, write_archive
 
 FORMAT: Final = "archie-env ppo checkpoint"
 VERSION: Final = 2

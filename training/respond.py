@@ -18,8 +18,8 @@ from typing import Final
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
 from agents import load as load_agent
+from agents.archive import read_archive
 from agents.cfr import CFRPolicy
-from agents.ppo import read_archive
 from archie_env.errors import ArchieError
 from training import cfr
 from training._cfr_kernels import REGRETS

@@ -1,0 +1,68 @@
+"""Files of ours: an ``.npz`` archive of plain arrays and one JSON text, written whole or not at all; no pickle is ever read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archie_env.errors import ArchieError
+from archie_env.rules import Rules
+
+
+def found(meta: Mapping[str, Any], name: str) -> str:
+    """What ``meta`` says under a name, for an error message."""
+    return repr(meta[name])[:200] if name in meta else "is missing"
+
+
+def rules_of(meta: Mapping[str, Any]) -> Rules:
+    """The rules in the ``meta`` of a file of ours; raises `ArchieError` where there are none, or none that can be played."""
+    if not isinstance(meta.get("rules"), dict):
+        raise ArchieError(f"rules {found(meta, 'rules')}: expected a table of rule options")
+    try:
+        return Rules.from_dict(meta["rules"])
+    except ArchieError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ArchieError(f"rules {found(meta, 'rules')}: {error}: expected a table of rule options") from None
+
+
+def write_archive(
+    path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], compressed: bool = False
+) -> None:
+    """Write arrays and a JSON-able ``meta`` as ``.npz``, whole or not at all: a reader never sees half a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
+    write = np.savez_compressed if compressed else np.savez
+    temporary = path.with_name(f".{path.name}.partial")  # one name, so that what a killed writer left is written over
+    try:
+        with temporary.open("wb") as file:
+            write(file, **{"meta": text, **arrays})  # type: ignore[arg-type]  # its stub takes no keyword arrays
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the ``meta`` of a file of `write_archive`, refused unless it is whole and of this form and version."""
+    try:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+        kind = meta["format"], meta["version"]
+    except FileNotFoundError:
+        raise ArchieError(f"{path}: no such file, expected one of {form!r}") from None
+    except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json say
+        raise ArchieError(f"{path}: not a whole file of {form!r} ({type(error).__name__}: {error})") from None
+    if kind != (form, version):
+        raise ArchieError(f"{path}: {kind[0]!r} version {kind[1]!r}, expected {form!r} version {version}")
+    return arrays, meta
