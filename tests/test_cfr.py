@@ -384,6 +384,29 @@ def test_a_responder_starts_from_the_regrets_of_its_target(tmp_path: Path) -> No
         respond.respond(target)
 
 
+def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cfr.train(trained(traversals=4000), tmp_path, quiet=True)
+    command = [f"cfr:{tmp_path / cfr.STRATEGY}", "--rules", "mini", "--traversals", "4000", "--out", str(tmp_path / "response")]
+    assert respond.main([*command, "--deals", "200"]) == 0
+    assert "200 deals played twice" in capsys.readouterr().out
+    assert load(f"cfr:{tmp_path / 'response' / respond.RESPONSE}", "mini").meta["traversals"] >= 4000  # type: ignore[attr-defined]
+    for wrong, words in (
+        (["--threads", "0"], "threads 0: expected a whole number of at least 1"),  # it would wait for nobody, for ever
+        (["--seed", "-1"], "seed -1: expected"),
+        (["--start", "-1"], "start -1: expected"),
+        (["--deals", "1"], "deals 1: expected a whole number of at least 2"),
+        (["--traversals", "0"], "no budget"),
+        (["--rules", "midi"], "trained for rules mini, expected midi"),
+        (["--checkpoint", "none.npz"], "none.npz: no such file"),
+    ):
+        assert respond.main([*command, *wrong]) == 2
+        assert words in capsys.readouterr().err
+    assert respond.main(["rule_based", "--traversals", "4000"]) == 2
+    assert (
+        "target rule_based: expected a CFR strategy; evaluation.best_response responds to any player" in capsys.readouterr().err
+    )
+
+
 def test_a_responder_does_not_change_its_target() -> None:
     a = build(PRESETS["mini"], WHOLE)
     tables = Tables.empty(a)

@@ -20,7 +20,9 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 from agents import load as load_agent
 from agents.archive import read_archive
 from agents.cfr import CFRPolicy
+from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
+from archie_env.rules import PRESETS
 from training import cfr
 from training._cfr_kernels import REGRETS
 from training.abstraction import Detail, build
@@ -103,10 +105,13 @@ def respond(
         A strategy that takes the action of largest regret, one for each information set.
 
     Raises:
-        ArchieError: for a target that does not say how it was trained, a checkpoint of another, or no budget.
+        ArchieError: for a target that does not say how it was trained, a checkpoint of another, no budget, and numbers that
+            can't be.
     """
-    if seconds <= 0 and traversals <= 0:
+    if not (seconds > 0 or traversals > 0):
         raise ArchieError("no budget: expected seconds or traversals above 0")
+    for name, number, least in (("seed", seed, 0), ("threads", threads, 1), ("start", start, 0)):
+        whole_number(name, number, least)
     detail = detail or finer(target_detail(target))
     abstraction = build(target.rules, detail)
     known, gathered = target_tables(target, checkpoint)
@@ -139,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m training.respond", description="Train an opponent for a CFR strategy.")
     parser.add_argument("target", help="champion, cfr_small or cfr:PATH")
+    parser.add_argument("--rules", default="archie", choices=list(PRESETS))
     parser.add_argument("--checkpoint", type=Path, help="of the run that made the target")
     parser.add_argument("--out", type=Path, default=Path("runs/response"))
     parser.add_argument("--seconds", type=float, default=0.0)
@@ -149,9 +155,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--deals", type=int, default=20_000, help="of the match afterwards, each dealt twice")
     chosen = parser.parse_args(arguments)
     try:
-        target = load_agent(chosen.target)
+        whole_number("deals", chosen.deals, 2)
+        target = load_agent(chosen.target, chosen.rules)
         if not isinstance(target, CFRPolicy):
-            raise ArchieError(f"target {chosen.target}: expected a CFR strategy; training.exploit responds to any player")
+            raise ArchieError(
+                f"target {chosen.target}: expected a CFR strategy; evaluation.best_response responds to any player"
+            )
         make_folder(chosen.out)
         with tqdm(total=1000, file=sys.stderr, leave=False, disable=None) as bar:
 
