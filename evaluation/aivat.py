@@ -30,8 +30,9 @@ from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation import _aivat_kernels as kernels
 from evaluation.aivat_value import DEALS as LEARN_DEALS
 from evaluation.aivat_value import Floats, Progress, ValueFunction, learn, play_out
-from evaluation.duplicate import DEALS, ProgressLine, manifest, weights_hash, write_json
+from evaluation.duplicate import DEALS, ProgressLine, manifest, weights_hash
 from evaluation.faults import Umpire
+from evaluation.files import check_file, write_json
 from evaluation.match import CHUNK
 from evaluation.stats import Estimate
 
@@ -350,6 +351,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
+    check_file(options.json)
     a, b = (load(name, options.rules) for name in options.agents)
     one, other = (load(name, options.rules) for name in options.teachers or options.agents)
     learn_seed = options.seed + 1 if options.learn_seed is None else options.learn_seed

@@ -34,11 +34,13 @@ from archie_env.policy import Policy
 from evaluation import tournament
 from evaluation.asked import LooksAtSuitsError
 from evaluation.best_response import Budget, Settings, best_response, format_bound
-from evaluation.duplicate import check_manifest, manifest, weights_hash, write_json
+from evaluation.duplicate import check_manifest, manifest, weights_hash
 from evaluation.exact_game import Form
 from evaluation.exploitability import measure
+from evaluation.files import write_json, write_text
 from evaluation.standings import grid, interval_text
 from evaluation.stats import Estimate
+from training.folders import make_folder
 
 VERSION: Final = 1
 """Of the protocol: raised whenever numbers of the same name would no longer be comparable."""
@@ -267,10 +269,7 @@ class _Parts:
 
     def __init__(self, folder: Path, made: Mapping[str, Any], resume: bool, tell: Tell) -> None:
         self.folder, self._made, self._tell = folder, json.loads(json.dumps(made)), tell
-        try:
-            (folder / "parts").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ArchieError(f"{folder}: {error.strerror or error}: expected a folder that can be made") from None
+        make_folder(folder / "parts")
         if not resume and any((folder / "parts").iterdir()):
             raise ArchieError(f"{folder}: holds a card; resume to go on with it, or choose another folder")
 
@@ -388,7 +387,7 @@ def benchmark(
         parts.get("speed", lambda: under(FULL_GAME, speed)),
         {"versions": versions["versions"], "machine": versions["machine"]},
     )  # fmt: skip
-    tournament.write_text(folder / "card.md", card.markdown())
+    write_text(folder / "card.md", card.markdown())
     write_json(folder / "card.json", card.to_dict())
     return card
 

@@ -27,12 +27,14 @@ from agents.human import PlayerLeftError
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
-from evaluation.duplicate import check_manifest, format_faults, manifest, weights_hash, write_json
+from evaluation.duplicate import check_manifest, format_faults, manifest, weights_hash
 from evaluation.faults import TimedPolicy
+from evaluation.files import write_json
 from evaluation.lbr import PARTICLES, LocalBestResponse
 from evaluation.match import CHUNK, MatchResult, play_match
 from evaluation.standings import grid
 from evaluation.stats import Estimate
+from training.folders import make_folder
 
 SCRIPTED: Final = ("uniform", "call", "raise", "call_draw", "raise_draw", "rule_based")
 """Opponents taken as they are."""
@@ -276,10 +278,7 @@ class _Folder:
         self.path, self._made = path, json.loads(json.dumps(made))
         if path is None:
             return
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ArchieError(f"{path}: {error.strerror or error}: expected a folder that can be made") from None
+        make_folder(path)
         if not resume and (found := sorted(path.glob("*.attempt.json"))):
             raise ArchieError(f"{path}: holds {len(found)} attempts; resume to go on with them, or choose another folder")
 

@@ -12,7 +12,6 @@ import hashlib
 import importlib.metadata
 import json
 import math
-import os
 import platform
 import sys
 import time
@@ -28,6 +27,7 @@ from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules, as_rules
+from evaluation.files import check_file, write_json
 from evaluation.match import CHUNK, Crosstable, MatchResult, crosstable, play_match
 from evaluation.stats import Estimate
 
@@ -197,13 +197,6 @@ def check_manifest(had: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         raise ArchieError(f"the file was made otherwise: {'; '.join(differences)}")
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write beside the place and then move there, so that a reader never finds half a file."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
-
-
 class ResultFile:
     """Results so far, in a file that is replaced every few seconds.
 
@@ -328,6 +321,7 @@ def _play(options: argparse.Namespace, progress: ProgressLine) -> MatchResult | 
     if options.until is not None and not single:
         raise ArchieError("--until: expected two agents and no --crosstable")
     deals = options.deals if options.deals is not None else DEALS if options.until is None else MOST_DEALS
+    check_file(options.json)
     players = [load(name, options.rules) for name in options.agents]
     made = manifest(
         options.agents,

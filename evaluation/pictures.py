@@ -11,7 +11,6 @@ The first two write ``habits.png``, ``starting_hands.png`` and the counts behind
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,10 +28,11 @@ from agents import load, names
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from evaluation.curves import read_curves, write_curves
+from evaluation.files import write_json
 from evaluation.habits import FACING, ITSELF, KEPT, POSITIONS, Habits, HandKinds, watch
 from evaluation.heat_map import FAINT, INK, PAPER, STYLE, picture, save, short_names
 from evaluation.standings import interval_text
-from evaluation.tournament import write_text
+from training.folders import make_folder
 
 BETTING_COLOURS: Final = ("#b8c1cc", "#8fc1e3", "#d1495b")
 """Fold, check or call, bet or raise: told apart in grey and by the colour-blind as well."""
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.agent is None and not options.curves:
             raise ArchieError("nothing to draw: expected an AGENT or --curves with folders of runs")
-        options.out.mkdir(parents=True, exist_ok=True)
+        make_folder(options.out)
         if options.agent is not None:
             player = load(options.agent, options.rules)
             opponent = load(options.against, options.rules) if options.against else None
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # What `load` was given tells players of one kind apart; what they call themselves may not.
             habits = replace(habits, agent=options.agent, opponent=options.against or ITSELF)
             written += [options.out / name for name in ("habits.json", "habits.png", "starting_hands.png")]
-            write_text(written[0], json.dumps({**habits.to_dict(), "match": result.to_dict()["figures"]}) + "\n")
+            write_json(written[0], {**habits.to_dict(), "match": result.to_dict()["figures"]})
             write_habits(habits, written[1])
             write_starting_hands(habits, written[2])
             if habits.opponent != ITSELF:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +10,7 @@ from typing import Any, Final
 
 from archie_env._bench import _short
 from archie_env.errors import ArchieError
+from evaluation.files import write_json
 from evaluation.paths import FAR, GAMES, REFERENCE
 from evaluation.timing import BYTES, DECISIONS, Measurement
 
@@ -168,9 +167,4 @@ def _markdown(cells: list[list[str]]) -> str:
 
 def save(report: Report, file: Path) -> None:
     """Write the report as JSON: wholly, or not at all."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    try:
-        part.write_text(json.dumps(report.to_dict(), indent=1) + "\n", encoding="utf-8")
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    write_json(file, report.to_dict())

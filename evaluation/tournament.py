@@ -31,10 +31,12 @@ from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS, as_rules
 from evaluation.faults import Faults
+from evaluation.files import write_json, write_text
 from evaluation.match import CHUNK, MatchResult, play_match
 from evaluation.ratings import Table
 from evaluation.standings import Standings, interval_text
 from evaluation.timing import one_thread
+from training.folders import make_folder
 
 CELLS: Final = "cells"
 """The folder of matches."""
@@ -112,13 +114,6 @@ def cell_file(folder: Path, a: str, b: str) -> Path:
     return folder / CELLS / f"{plain}-{hashlib.sha256(json.dumps([a, b]).encode()).hexdigest()[:8]}.json"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write beside the place and then move there, so that a reader never finds half a file."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
 def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
     """A match, finished or not.
 
@@ -137,7 +132,7 @@ def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
 
 def write_cell(path: Path, manifest: Mapping[str, Any], result: MatchResult) -> None:
     """The inverse of `read_cell`."""
-    write_text(path, json.dumps({"manifest": manifest, "result": result.to_dict()}, indent=1) + "\n")
+    write_json(path, {"manifest": manifest, "result": result.to_dict()})
 
 
 def part_file(path: Path) -> Path:
@@ -217,7 +212,7 @@ def play(
     waiting = [(min(pair), max(pair)) for pair in pairs]
     count, cells = len(waiting), Cells()
     if folder is not None:
-        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+        make_folder(folder / CELLS)
         if not resume and (found := [*(folder / CELLS).glob("*.json"), *(folder / CELLS).glob("*.part")]):
             raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
         for pair in waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate import check_manifest, format_crosstable, format_match, main, weights_hash
+from evaluation.files import write_json
 from evaluation.match import Crosstable, MatchResult, crosstable, play_match
 from evaluation.sequential import PairSequence, boundary
 from evaluation.stats import NORMAL_95, Estimate, PairTotals
@@ -230,6 +232,34 @@ def test_the_command_line_prints_tables(arguments: list[str], capsys: pytest.Cap
 def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nobody", "call"]) == 2
     assert "agent 'nobody': expected one of uniform, call, raise" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("module", ["duplicate", "aivat", "exploitability"])
+def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = importlib.import_module(f"evaluation.{module}")
+    for name in ("play_match", "learn", "measure"):
+        monkeypatch.setattr(command, name, None, raising=False)
+    agents = ["call"] if module == "exploitability" else ["call", "uniform"]
+    for file, words in (
+        (tmp_path, f"{tmp_path}: is a folder: expected a file that can be written"),
+        (tmp_path / "none" / "x.json", "No such file or directory: expected a file that can be written"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        (Path(f"{tmp_path}/a\0b"), "expected a file"),
+    ):
+        assert command.main([*agents, "--rules", "mini", "--json", str(file)]) == 2
+        assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ArchieError, match="taken: Is a directory: expected a file that can be written"):
+        write_json(tmp_path / "taken", {"a": 1})
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+    write_json(tmp_path / "free", {"a": 1})
+    assert json.loads((tmp_path / "free").read_text()) == {"a": 1}
 
 
 def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:

@@ -261,7 +261,7 @@ def test_the_exported_policy_plays_with_the_networks_probabilities(network: dict
         expected = run.model.policy.get_distribution(seen, masks).distribution.probs.numpy()
     assert np.allclose(policy.probabilities(rows, masks), expected, atol=1e-5)
     assert np.allclose(policy.probabilities(scaled(rows, rules), masks), expected, atol=1e-5)
-    greedy = PPOPolicy.load(tmp_path / "policy.npz", rules, greedy=True)
+    greedy = load(f"ppo_greedy:{tmp_path / 'policy.npz'}", rules)
     best = np.where(masks != 0, expected, -1).argmax(axis=1)
     assert (greedy.act(rows, masks, np.random.default_rng(0)) == best).mean() > 0.99
     assert (greedy.probabilities(rows, masks).sum(axis=1) == 1).all()
@@ -728,7 +728,7 @@ def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, caps
     (tmp_path / "file").write_text("")
     smoke = ["--config", str(ROOT / "configs/ppo/smoke.toml"), "--set", "report.times=0"]
     for arguments, words in (
-        (["--out", str(tmp_path / "file")], f"--out {tmp_path / 'file'}: File exists: expected a folder"),
+        (["--out", str(tmp_path / "file")], f"error: {tmp_path / 'file'}: File exists: expected a folder"),
         (["--out", str(tmp_path / "file" / "below")], "expected a folder that can be made and written to"),
         (["--out", str(tmp_path / ("x" * 300))], "File name too long"),
         (["--out", f"{tmp_path}/a\0b"], "expected a folder"),

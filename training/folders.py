@@ -16,4 +16,4 @@ def make_folder(out: Path) -> None:
             pass
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"--out {out}: {reason}: expected a folder that can be made and written to") from None
+        raise ConfigError(f"{out}: {reason}: expected a folder that can be made and written to") from None
