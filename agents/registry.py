@@ -50,6 +50,13 @@ def _ppo(path: str, rules: Rules) -> Policy:
     return policy
 
 
+def _ppo_greedy(path: str, rules: Rules) -> Policy:
+    from agents.ppo import PPOPolicy
+
+    policy: Policy = PPOPolicy.load(path, rules=rules, greedy=True)
+    return policy
+
+
 def _solution(path: str, rules: Rules) -> Policy:
     from agents.solution import SolutionPolicy
 
@@ -74,7 +81,12 @@ _NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
     "rule_based": _rule_based,
     "human": _human,
 }
-_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {"ppo": _ppo, "solution": _solution, "cfr": _cfr}
+_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {
+    "ppo": _ppo,
+    "ppo_greedy": _ppo_greedy,
+    "solution": _solution,
+    "cfr": _cfr,
+}
 _SHIPPED: Final = {"cfr_small": "cfr", "champion": "cfr", "ppo": "ppo"}
 """Players whose weights come with the code, and their kind; the file is of the player's name."""
 
