@@ -12,8 +12,10 @@ largest of many results and reporting that one would promise too much.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +26,12 @@ from typing import Any, Final, Protocol, cast
 from agents import load, names
 from agents.cfr import CFRPolicy
 from agents.human import PlayerLeftError
+from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.duplicate import check_manifest, format_faults, manifest, weights_hash
-from evaluation.faults import TimedPolicy
+from evaluation.faults import TimedPolicy, exception_text
 from evaluation.files import write_json
 from evaluation.lbr import PARTICLES, LocalBestResponse
 from evaluation.match import CHUNK, MatchResult, play_match
@@ -58,6 +61,10 @@ class Budget:
     """Of the learner; the same budget and seed then give the same opponent."""
     seconds: float | None = None
     """Wall time; depends on the machine."""
+
+    def __post_init__(self) -> None:
+        if (self.decisions is None) == (self.seconds is None):
+            raise ArchieError(f"budget of {self.decisions} decisions and {self.seconds} seconds: expected one of the two")
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -107,8 +114,9 @@ class Settings:
     def check(self) -> None:
         """Raise `ArchieError` for what no bound could be found with."""
         for name, least in (("deals", 2), ("slow_deals", 2), ("particles", 1), ("seed", 0), ("chunk", 1)):
-            if getattr(self, name) < least:
-                raise ArchieError(f"{name.replace('_', ' ')} {getattr(self, name)}: expected at least {least}")
+            whole_number(name.replace("_", " "), getattr(self, name), least)
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ArchieError(f"time limit {self.time_limit}: expected more than 0 seconds")
         if "human" in self.names:
             raise ArchieError("exploiter human: expected players that need no terminal")
         if twice := sorted({name for name in self.names if self.names.count(name) > 1}):
@@ -230,16 +238,21 @@ class Bound:
     result: MatchResult
     """Of the chosen opponent, which is ``a``, on fresh deals."""
     opponent: str | None = None
-    """What `agents.load` calls the chosen opponent: one that was taken as it is, or whose weights were kept."""
+    """What `agents.load` calls the chosen opponent: one that was taken as it is, or whose weights were kept; None for others,
+    and where the target has no such name."""
 
     @property
     def replay(self) -> str | None:
-        """The command that plays the match of the bound again."""
-        if self.opponent is None:
+        """The command that plays the match of the bound again; None where there is none."""
+        settings = self.settings
+        if self.opponent is None or PRESETS.get(self.rules.name) != self.rules:
             return None
         rules = "" if self.rules.name == "archie" else f" --rules {self.rules.name}"
-        deals, seed = self.result.totals.deals, self.settings.seeds[2]
-        return f"python -m evaluation.duplicate {self.opponent} {self.target} --deals {deals} --seed {seed}{rules}"
+        chunk = "" if settings.chunk == CHUNK else f" --chunk {settings.chunk}"
+        limit = "" if settings.time_limit is None else f" --time-limit {settings.time_limit:g}"
+        players = shlex.join((self.opponent, self.target))
+        deals, seed = self.result.totals.deals, settings.seeds[2]
+        return f"python -m evaluation.duplicate {players} --deals {deals} --seed {seed}{rules}{chunk}{limit}"
 
     @property
     def mbb(self) -> Estimate:
@@ -279,11 +292,17 @@ class _Folder:
         if path is None:
             return
         make_folder(path)
-        if not resume and (found := sorted(path.glob("*.attempt.json"))):
-            raise ArchieError(f"{path}: holds {len(found)} attempts; resume to go on with them, or choose another folder")
+        found = [*path.glob("*.attempt.json"), *path.glob("bound.json")]
+        if found and not resume:
+            raise ArchieError(f"{path}: holds {len(found)} results; resume to go on with them, or choose another folder")
 
     def _file(self, name: str, end: str) -> Path | None:
-        return None if self.path is None else self.path / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', name)[-80:]}{end}"
+        if self.path is None:
+            return None
+        plain = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-80:]
+        if plain != name:  # two names may look alike then
+            plain += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return self.path / f"{plain}{end}"
 
     def read(self, name: str, end: str = ".attempt.json") -> dict[str, Any] | None:
         """What was kept; raises `ArchieError` if it was made under another manifest or can't be read."""
@@ -347,10 +366,12 @@ def best_response(
     made: dict[str, Policy] = {}
     attempts = []
     for other in settings.names:
-        values = kept.read(other)
+        values, weights = kept.read(other), None if other in EXPLOITERS else weights_hash(other, load(other, rules))
+        if values is not None and values.get("weights") != weights:
+            raise ArchieError(f"{kept.path}: holds an attempt of another {other}, whose weights have changed since")
         if values is None:
             attempt = _attempt(other, policy, rules, settings, kept, made, tell)
-            kept.keep(other, attempt.to_dict())
+            kept.keep(other, {"weights": weights, **attempt.to_dict()})
         else:
             attempt = Attempt.from_dict(values)
         attempts.append(attempt)
@@ -359,13 +380,15 @@ def best_response(
     if best.result is None:
         raise ArchieError(f"{name}: no opponent could be made: " + "; ".join(f"{a.name} {a.how}" for a in attempts))
     values = kept.read("bound", ".json")
-    if values is not None and values["chosen"] == best.name:
+    if values is not None and values["chosen"] == best.name and best.name not in made:
         result = MatchResult.from_dict(values["result"])
     else:
         opponent = made[best.name] if best.name in made else _again(best.name, policy, rules, settings, kept, tell)
         result = _match(opponent, best.name, policy, rules, settings, settings.seeds[2], tell)
     path, source = kept.weights(best.name), EXPLOITERS[best.name].kind if best.name in EXPLOITERS else None
     known = best.name if best.name not in EXPLOITERS else f"{source}:{path}" if source and path else None
+    if not isinstance(target, str):
+        known = None
     bound = Bound(name, rules, settings, tuple(attempts), best.name, result, known)
     kept.keep("bound", bound.to_dict(), ".json")
     return bound
@@ -402,6 +425,10 @@ def _attempt(
             raise ArchieError(result.faults[0].reports[0])
     except ArchieError as error:  # what can't be made against this policy does not end the others' attempts
         return Attempt(name, f"failed: {error}", None, time.perf_counter() - start)
+    except PlayerLeftError:
+        raise
+    except Exception as error:  # raised by the policy, which may be anybody's program
+        return Attempt(name, f"failed: {exception_text(error)}", None, time.perf_counter() - start)
     made[name] = opponent
     return Attempt(name, how, result, time.perf_counter() - start)
 

@@ -181,7 +181,7 @@ def position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules) -
     )
 
 
-def _exception_text(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """``ValueError: message (file.py:12)``, the place being where it was raised."""
     message = " ".join(str(error).split())
     steps = traceback.extract_tb(error.__traceback__)
@@ -322,7 +322,7 @@ class Umpire:
         except (Exception, SystemExit) as error:
             if self.strict:
                 raise
-            return Failure(EXCEPTION, f"{verb} raised {_exception_text(error)}")
+            return Failure(EXCEPTION, f"{verb} raised {exception_text(error)}")
         expected = masks.shape if self._probabilities else (len(masks),)
         kind: Any = np.floating if self._probabilities else np.integer
         if answer.shape == expected and np.issubdtype(answer.dtype, kind):

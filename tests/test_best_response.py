@@ -23,6 +23,7 @@ from training import cfr
 from training.abstraction import Detail
 from training.cfr_config import Config as CFRConfig
 from training.cfr_config import Report, Stage
+from training.exploit import train_exploiter
 
 SETTINGS = Settings(Budget(1000), deals=300, slow_deals=20, seed=7, exploiters=("call", "rule_based"))
 
@@ -173,7 +174,7 @@ def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(module, "play_match", play)
     with pytest.raises(KeyboardInterrupt):
         best_response("call_draw", settings=SETTINGS, folder=tmp_path)
-    with pytest.raises(ArchieError, match="holds 1 attempts; resume to go on with them"):
+    with pytest.raises(ArchieError, match="holds 1 results; resume to go on with them"):
         best_response("call_draw", settings=SETTINGS, folder=tmp_path)
     stop["after"] = 2  # the second attempt and the bound
     assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
@@ -184,6 +185,85 @@ def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest
     stop["after"] = 1  # one opponent more, who is not chosen
     more = replace(SETTINGS, exploiters=(*SETTINGS.exploiters, "uniform"))
     assert best_response("call_draw", settings=more, folder=tmp_path, resume=True).result == whole.result
+
+
+def test_a_bound_of_other_weights_is_not_taken_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was reported of an opponent that has been learnt anew since, or of a file that has changed, is not kept."""
+    budget = {"seed": 1}
+
+    def learns(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+        return load("raise_draw" if budget["seed"] == 1 else "rule_based", rules), "in some seconds"
+
+    monkeypatch.setitem(EXPLOITERS, "learns", Exploiter(learns))
+    settings = replace(SETTINGS, exploiters=("learns",))
+    first = best_response("call", settings=settings, folder=tmp_path)
+    budget["seed"] = 2
+    assert best_response("call", settings=settings, folder=tmp_path, resume=True).result == first.result
+    (tmp_path / "learns.attempt.json").unlink()
+    with pytest.raises(ArchieError, match="holds 1 results"):
+        best_response("call", settings=settings, folder=tmp_path)
+    again = best_response("call", settings=settings, folder=tmp_path, resume=True)
+    assert again.result == play_match(load("rule_based"), load("call"), 300, SETTINGS.seeds[2])
+    assert again.result != first.result
+
+
+def test_an_opponent_from_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
+    files = [tmp_path / "a-b.npz", tmp_path / "a" / "b.npz"]
+    for seed, file in enumerate(files):
+        train_exploiter(load("call", "mini"), "mini", decisions=1, seed=seed).save(file)
+    settings = replace(SETTINGS, exploiters=tuple(f"ppo:{file}" for file in files))
+    bound = best_response("call", "mini", settings, tmp_path / "bound")
+    assert bound.attempts[0].result != bound.attempts[1].result
+    assert len(list((tmp_path / "bound").glob("*.attempt.json"))) == 2  # names that look alike are told apart
+    assert bound.replay is not None
+    assert bound.replay.startswith(f"python -m evaluation.duplicate {bound.chosen} call --deals 300 --seed 23")
+    files[1].write_bytes(files[0].read_bytes())
+    with pytest.raises(ArchieError, match=r"attempt of another ppo:.*b\.npz, whose weights have changed since"):
+        best_response("call", "mini", settings, tmp_path / "bound", resume=True)
+
+
+def test_the_command_that_plays_a_bound_again_says_all_that_matters() -> None:
+    settings = replace(SETTINGS, chunk=100, time_limit=30.0)
+    replay = best_response("call_draw", "mini", settings).replay
+    assert replay is not None
+    assert replay.endswith("rule_based call_draw --deals 300 --seed 23 --rules mini --chunk 100 --time-limit 30")
+    assert best_response(load("call_draw", "mini"), "mini", SETTINGS).replay is None  # it has no name to load it by
+    other = replace(Rules.preset("mini"), draw_order="sequential")
+    assert best_response("call_draw", other, SETTINGS).replay is None
+
+
+def test_a_target_that_raises_fails_those_who_learn_from_it() -> None:
+    class Broken(UniformPolicy):
+        name = "broken"
+
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            raise ZeroDivisionError("a bug of its own")
+
+    bound = best_response(Broken(), "mini", replace(SETTINGS, exploiters=("ppo", "call")))
+    assert bound.attempts[0].how.startswith("failed: ZeroDivisionError: a bug of its own (test_best_response.py:")
+    assert bound.chosen == "call"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"deals": 1}, "deals 1: expected a whole number of at least 2"),
+        ({"deals": 50.5}, "deals 50.5: expected a whole number"),
+        ({"seed": -1}, "seed -1"),
+        ({"particles": 0}, "particles 0"),
+        ({"time_limit": -1.0}, "time limit -1.0: expected more than 0 seconds"),
+        ({"time_limit": float("nan")}, "time limit nan"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anybody_tries(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArchieError, match=words):
+        best_response("call", settings=replace(SETTINGS, **changes))
+
+
+@pytest.mark.parametrize("both", [(None, None), (5, 5.0)])
+def test_a_budget_is_of_one_kind(both: tuple[int | None, float | None]) -> None:
+    with pytest.raises(ArchieError, match="expected one of the two"):
+        Budget(*both)
 
 
 def _same(one: Bound, other: Bound) -> bool:
@@ -205,7 +285,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["human"], "agent human"),
         (["call", "--exploiters", "nobody"], "agent 'nobody'"),
         (["call", "--exploiters", "call", "call"], "exploiters call: named twice"),
-        (["call", "--deals", "1"], "deals 1: expected at least 2"),
+        (["call", "--deals", "1"], "deals 1: expected a whole number of at least 2"),
         (["call", "--resume"], "--resume: expected --out"),
     ):
         assert main(wrong) == 2
