@@ -14,12 +14,13 @@ import argparse
 import contextlib
 import json
 import re
+import shlex
 import statistics
 import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -28,7 +29,7 @@ import numpy as np
 
 from agents import load, names
 from agents.human import PlayerLeftError
-from archie_env.batch import Batch
+from archie_env.batch import Batch, whole_number
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from evaluation import tournament
@@ -98,7 +99,7 @@ class Card:
     speed: Mapping[str, Any]
     """``batch`` and ``single``: decisions per second of processor time in each round."""
     made: Mapping[str, Any] = field(default_factory=dict)
-    """Versions and machine."""
+    """Versions, machine and time limit."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -107,10 +108,10 @@ class Card:
     @property
     def command(self) -> str:
         """What makes this card again."""
-        agent = f"'{self.agent}'" if "{" in self.agent else self.agent
         quick = " --quick" if self.protocol.name == "quick" else ""
         seed = "" if self.protocol.seed == 1 else f" --seed {self.protocol.seed}"
-        return f"python -m evaluation.benchmark {agent}{quick}{seed}"
+        limit = "" if self.made.get("time_limit") is None else f" --time-limit {self.made['time_limit']:g}"
+        return f"python -m evaluation.benchmark {shlex.quote(self.agent)}{quick}{seed}{limit}"
 
     def leaderboard_row(self) -> list[str]:
         """The card in a line, as `LEADERBOARD` heads it."""
@@ -262,38 +263,53 @@ class _Parts:
     """Parts of a card in a folder, each written as it is finished.
 
     Args:
-        folder: the folder.
-        made: what every part depends on.
+        folder: the folder, in which ``parts`` is made.
+        made: what the card depends on; kept at once, as a trainer may be stopped before there is any part.
         resume: use what is there.
     """
 
     def __init__(self, folder: Path, made: Mapping[str, Any], resume: bool, tell: Tell) -> None:
-        self.folder, self._made, self._tell = folder, json.loads(json.dumps(made)), tell
-        make_folder(folder / "parts")
-        if not resume and any((folder / "parts").iterdir()):
+        self.folder, self._made, self._tell = folder / "parts", json.loads(json.dumps(made)), tell
+        make_folder(self.folder)
+        if not resume and any(self.folder.iterdir()):
             raise ArchieError(f"{folder}: holds a card; resume to go on with it, or choose another folder")
+        if self._read("made") is None:
+            self._keep("made", 0.0, {})
+
+    def depend_on(self, weights: Mapping[str, str | None]) -> None:
+        """What the parts depend on besides: the hash of each player's weights."""
+        self._made |= {"weights": dict(weights)}
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            return None
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            check_manifest(values["manifest"], self._made)
+            part: dict[str, Any] = values["part"]
+        except ArchieError as error:
+            raise ArchieError(f"{path}: {error}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ArchieError(f"{path}: not a part of a card ({error}); remove it to measure it again") from None
+        return part
+
+    def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
+        write_json(self.folder / f"{name}.json", {"manifest": self._made, "seconds": seconds, "part": part})
 
     def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """A part from its file, or made and kept; what can't be made says why instead."""
-        path = self.folder / "parts" / f"{name}.json"
-        if path.exists():
-            try:
-                values = json.loads(path.read_text(encoding="utf-8"))
-                check_manifest(values["manifest"], self._made)
-                part: dict[str, Any] = values["part"]
-            except ArchieError as error:
-                raise ArchieError(f"{path}: {error}") from None
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise ArchieError(f"{path}: not a part of a card ({error}); remove it to measure it again") from None
+        """A part from its file, or made and kept; what can't be made says why instead, and is tried again another time."""
+        kept = self._read(name)
+        if kept is not None and "missing" not in kept:
             self._tell(f"{name}: kept")
-            return part
+            return kept
         self._tell(f"{name} ...")
         start = time.perf_counter()
         try:
-            part = json.loads(json.dumps(make()))  # as it would be read
+            part: dict[str, Any] = json.loads(json.dumps(make()))  # as it would be read
         except ArchieError as error:
             part = {"missing": str(error)}
-        write_json(path, {"manifest": self._made, "seconds": time.perf_counter() - start, "part": part})
+        self._keep(name, time.perf_counter() - start, part)
         self._tell(f"{name}: {part.get('missing') or f'{time.perf_counter() - start:.0f} s'}")
         return part
 
@@ -320,30 +336,28 @@ def benchmark(
         tell: called with a line on each part.
 
     Raises:
-        ArchieError: for an agent that can't be played under any of the rules, and a folder of another card.
+        ArchieError: for an agent that can't be played under any of the rules, numbers that can't be, and a folder of another
+            card.
     """
+    settings = replace(protocol.bound, seed=protocol.seed, time_limit=time_limit)
+    settings.check()
+    whole_number("jobs", jobs, 1)
     if agent == "human":
         raise ArchieError("agent human: expected a player that needs no terminal")
     trained = agent.endswith(".toml")
     if trained and not Path(agent).is_file():
         raise ArchieError(f"{agent}: no such file, expected a TOML file of a trainer")
-    made: dict[str, Any] = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit}
-    if trained:
-        made["configuration"] = Path(agent).read_text(encoding="utf-8")
-    players, absent = dict[str, str](), dict[str, str]()
-    for rules in (*SMALL, FULL_GAME):
-        try:
-            name = train(Path(agent), rules, folder / "training" / rules, tell) if trained else agent.replace("{rules}", rules)
-            policy = load(name, rules)
-        except ArchieError as error:
-            absent[rules] = str(error)
-            continue
-        players[rules] = name
-        made[f"weights for {rules}"] = weights_hash(name, policy)
-    if not players:
-        raise ArchieError(f"{agent}: can be played under none of the rules: {'; '.join(dict.fromkeys(absent.values()))}")
     versions = manifest([agent], FULL_GAME, 0, protocol.seed, 0)
-    parts = _Parts(folder, made | {"versions": versions["versions"]}, resume, tell)
+    made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
+    if trained:
+        parts = _Parts(folder, made | {"configuration": Path(agent).read_text(encoding="utf-8")}, resume, tell)
+        players, absent, weights = _players(
+            agent, lambda rules: train(Path(agent), rules, folder / "training" / rules, tell)
+        )  # fmt: skip
+    else:
+        players, absent, weights = _players(agent, lambda rules: agent.replace("{rules}", rules))
+        parts = _Parts(folder, made, resume, tell)
+    parts.depend_on(weights)
 
     def under(rules: str, make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
         if rules in absent:
@@ -372,7 +386,6 @@ def benchmark(
         return {"row": row, "total": total, "faults": standings.faults.get(name)}
 
     def bound(name: str) -> dict[str, Any]:
-        settings = Settings(**{**_fields(protocol.bound), "seed": protocol.seed, "time_limit": time_limit})
         found = best_response(name, FULL_GAME, settings, folder / "bound", True, tell)
         return found.to_dict() | {"text": format_bound(found)}
 
@@ -385,15 +398,27 @@ def benchmark(
         parts.get("crosstable", lambda: under(FULL_GAME, table)),
         parts.get("bound", lambda: under(FULL_GAME, bound)),
         parts.get("speed", lambda: under(FULL_GAME, speed)),
-        {"versions": versions["versions"], "machine": versions["machine"]},
+        {"versions": versions["versions"], "machine": versions["machine"], "time_limit": time_limit},
     )  # fmt: skip
     write_text(folder / "card.md", card.markdown())
     write_json(folder / "card.json", card.to_dict())
     return card
 
 
-def _fields(settings: Settings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
+def _players(agent: str, name_under: Callable[[str], str]) -> tuple[dict[str, str], dict[str, str], dict[str, str | None]]:
+    """By rules: who plays, why nobody does, and the hash of the weights; raises `ArchieError` where nobody ever does."""
+    players, absent, weights = dict[str, str](), dict[str, str](), dict[str, str | None]()
+    for rules in (*SMALL, FULL_GAME):
+        try:
+            name = name_under(rules)
+            policy = load(name, rules)
+        except ArchieError as error:
+            absent[rules] = str(error)
+            continue
+        players[rules], weights[rules] = name, weights_hash(name, policy)
+    if not players:
+        raise ArchieError(f"{agent}: can be played under none of the rules: {'; '.join(dict.fromkeys(absent.values()))}")
+    return players, absent, weights
 
 
 def _plain(value: Estimate) -> dict[str, Any]:
@@ -421,7 +446,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on with what is in --out")
     options = parser.parse_args(arguments)
     chosen = QUICK if options.quick else FULL
-    protocol = Protocol(**{**{n: getattr(chosen, n) for n in Protocol.__dataclass_fields__}, "seed": options.seed})
+    protocol = replace(chosen, seed=options.seed)
     out = options.out or default_folder(options.agent, protocol)
     try:
         card = benchmark(
@@ -435,7 +460,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"stopped; --resume goes on with {out}", file=sys.stderr)
         return 130
     print(card.markdown(), end="")
-    print(f"\n{out / 'card.md'}, {out / 'card.json'}, {out / 'crosstable' / 'table.md'}", file=sys.stderr)
+    print(f"\n{out / 'card.md'}, {out / 'card.json'}", file=sys.stderr)
     return 0
 
 

@@ -93,7 +93,7 @@ def test_a_card_is_gone_on_with_and_no_other_is_taken_for_it(made: tuple[Card, P
     (folder / "parts" / "speed.json").unlink()
     with pytest.raises(KeyboardInterrupt):
         benchmark("call_draw", folder, TINY, resume=True)
-    with pytest.raises(ArchieError, match=r"exact-mini\.json: the file was made otherwise: agent 'call_draw' is now 'call'"):
+    with pytest.raises(ArchieError, match=r"made\.json: the file was made otherwise: agent 'call_draw' is now 'call'"):
         benchmark("call", folder, TINY, resume=True)
 
 
@@ -135,11 +135,45 @@ def test_a_trainer_trains_under_the_rules_asked_for_and_once(tmp_path: Path) -> 
         train(config, "mini", tmp_path / "other", told.append)
 
 
+def test_a_trainer_that_was_stopped_goes_on_with_its_own_configuration_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, folder = tmp_path / "tiny.toml", tmp_path / "card"
+    config.write_text(SMALL_PPO)
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "load", stop)  # one player has been trained, none measured
+    with pytest.raises(KeyboardInterrupt):
+        benchmark(str(config), folder, TINY)
+    assert (folder / "training" / "mini" / "policy.npz").exists()
+    monkeypatch.undo()
+    with pytest.raises(ArchieError, match="holds a card; resume to go on with it"):
+        benchmark(str(config), folder, TINY)
+    config.write_text(SMALL_PPO.replace("steps = 4", "steps = 8"))
+    with pytest.raises(ArchieError, match=r"made\.json: the file was made otherwise: configuration"):
+        benchmark(str(config), folder, TINY, resume=True)
+
+
+def test_a_part_that_was_missing_is_tried_again(made: tuple[Card, Path]) -> None:
+    card, folder = made
+    path = folder / "parts" / "speed.json"
+    kept = json.loads((folder / "parts" / "crosstable.json").read_text())
+    path.write_text(json.dumps(kept | {"part": {"missing": "a worker was killed"}}))
+    again = benchmark("call_draw", folder, TINY, resume=True)
+    assert "batch" in again.speed
+    assert again.table == card.table
+
+
 def test_the_command_line_refuses_what_it_cannot_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for wrong, words in (
         (["nobody"], "agent 'nobody': expected one of"),
         (["human"], "agent human"),
         (["missing.toml"], "missing.toml: no such file"),
+        (["call", "--seed", "-1"], "seed -1: expected a whole number of at least 0"),
+        (["call", "--time-limit", "0"], "time limit 0.0: expected more than 0 seconds"),
+        (["call", "--jobs", "0"], "jobs 0: expected a whole number of at least 1"),
     ):
         assert main([*wrong, "--quick", "--out", str(tmp_path / "card")]) == 2
         assert words in capsys.readouterr().err
