@@ -5,6 +5,6 @@
 'call_draw'
 """
 
-from agents.registry import load, names
+from agents.registry import load, names, weights_file
 
-__all__ = ["load", "names"]
+__all__ = ["load", "names", "weights_file"]

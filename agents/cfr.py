@@ -70,6 +70,11 @@ class CFRPolicy:
         _cfr_kernels.choose_actions(*self._tables, rows, masks, rng.random(len(rows)), actions)
         return actions
 
+    @property
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """All that it plays by, by name."""
+        return {"bets": self.bets, "draws": self.draws, **self.abstraction.parts}
+
     def places(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
         """``(n, 4)``: whether each row is a draw, its block in ``bets`` or ``draws``, the player's node, the hand's class."""
         rows = checked_rows(observations, masks, self.rules)
@@ -80,7 +85,7 @@ class CFRPolicy:
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""
         meta = {**self.meta, "format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
-        write_archive(path, {"bets": self.bets, "draws": self.draws, **self.abstraction.parts}, meta, compressed=True)
+        write_archive(path, self.weights, meta, compressed=True)
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str | None = None) -> CFRPolicy:

@@ -96,6 +96,14 @@ def names() -> tuple[str, ...]:
     return *_NAMED, *_SHIPPED, *(f"{kind}:PATH" for kind in _FROM_FILE)
 
 
+def weights_file(name: str) -> Path | None:
+    """The file that a player of that name is read from; None for those that have none."""
+    kind, colon, path = name.partition(":")
+    if colon:
+        return Path(path) if path and kind in _FROM_FILE else None
+    return WEIGHTS / f"{name}.npz" if name in _SHIPPED else None
+
+
 def load(name: str, rules: Rules | str = "archie") -> Policy:
     """The player of that name under these rules.
 
@@ -104,11 +112,11 @@ def load(name: str, rules: Rules | str = "archie") -> Policy:
     """
     rules = as_rules(rules)
     if isinstance(name, str):
-        kind, colon, path = name.partition(":")
-        if not colon and name in _NAMED:
+        kind, _, path = name.partition(":")
+        if name in _NAMED:
             return _NAMED[name](rules)
-        if not colon and name in _SHIPPED:
-            player = _FROM_FILE[_SHIPPED[name]](str(WEIGHTS / f"{name}.npz"), rules)
+        if name in _SHIPPED:
+            player = _FROM_FILE[_SHIPPED[name]](str(weights_file(name)), rules)
             player.name = name
             return player
         if path and kind in _FROM_FILE:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agents import load, names
+from agents import load, names, weights_file
 from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS, as_rules
@@ -89,11 +89,11 @@ class Conditions:
 
 def _weights(name: str) -> str:
     """The hash of the file a player is read from, or what says that there is none."""
-    _, colon, path = name.partition(":")
-    if not colon:
+    path = weights_file(name)
+    if path is None:
         return "no file"
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise ArchieError(f"agent {name!r}: {error.strerror or error}: {path}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 from dataclasses import replace
@@ -14,12 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents import load
+from agents import load, registry
 from archie_env.actions import discard
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy
 from evaluation.curves import Curve, band, read_curves, write_curves
+from evaluation.duplicate import weights_hash
 from evaluation.faults import Faults
 from evaluation.habits import KEPT, Habits, HandKinds, watch
 from evaluation.match import MatchResult, play_match
@@ -250,6 +252,20 @@ def test_matches_under_other_conditions_are_refused_with_the_difference(folder: 
         play(PLAYERS, Conditions(61, 3, chunk=32), folder, resume=True)
     with pytest.raises(ArchieError, match=r"rules\.\w+ is .* there, .* expected"):
         play(PLAYERS, Conditions(60, 3, "barge", chunk=32), folder, resume=True)
+
+
+def test_weights_of_players_that_ship_are_among_the_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name stays the same when a better player is put in its place."""
+    before = CONDITIONS.manifest(("cfr_small", "call"))["players"]
+    assert before["call"] == "no file"
+    assert before["cfr_small"] == hashlib.sha256((registry.WEIGHTS / "cfr_small.npz").read_bytes()).hexdigest()
+    player = load("cfr_small")
+    hashed = weights_hash("cfr_small", player)
+    player.bets[0, 0] ^= 1  # type: ignore[attr-defined]
+    assert None is not hashed != weights_hash("cfr_small", player)
+    monkeypatch.setattr(registry, "WEIGHTS", tmp_path)
+    with pytest.raises(ArchieError, match="agent 'cfr_small': No such file"):
+        CONDITIONS.manifest(("cfr_small", "call"))
 
 
 def test_half_a_file_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
