@@ -265,8 +265,8 @@ def play_adjusted(
         progress: called with the number of deals played since it was last called.
 
     Raises:
-        ArchieError: for arguments that make no match, for a value function of other rules or of this seed, and for faults of a
-            player.
+        ArchieError: for arguments that make no match, for a value function of other rules or of this seed, for a player said to
+            be known that tells no probabilities, and for faults of a player, which end the match; and whatever a player raises.
     """
     rules, start = as_rules(rules), time.perf_counter()
     _check(deals, seed, chunk, samples, seed + 1 if value is None else value.seed)
@@ -276,6 +276,9 @@ def play_adjusted(
         raise ArchieError(f"a value function for rules {value.rules.name}: expected one for {rules.name}")
     if known is None:
         known = tells_probabilities(a, rules), tells_probabilities(b, rules)
+    for player, is_known in zip((a, b), known, strict=True):
+        if is_known and not callable(getattr(player, "probabilities", None)):
+            raise ArchieError(f"{player.name}: expected probabilities of a player that is said to be known")
     asked = [_Asked(player) if is_known else None for player, is_known in zip((a, b), known, strict=True)]
     umpires = [
         Umpire(player if wrapped is None else wrapped, rules, strict=True, probabilities=wrapped is not None)

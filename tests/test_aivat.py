@@ -359,6 +359,19 @@ def test_unsuitable_arguments_are_refused() -> None:
         learn(a, a, 0, 1, "mini")
 
 
+def test_a_player_said_to_be_known_must_tell_its_probabilities() -> None:
+    class Silent:
+        name = "silent"
+
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            return UniformPolicy().act(observations, masks, rng)
+
+    a, value = load("rule_based", "mini"), values("rule_based", "uniform", "mini")
+    with pytest.raises(ArchieError, match="silent: expected probabilities of a player that is said to be known"):
+        play_adjusted(a, Silent(), 10, 1, "mini", value, known=BOTH)  # type: ignore[arg-type]
+    assert play_adjusted(a, Silent(), 10, 1, "mini", value).known == FIRST  # type: ignore[arg-type]
+
+
 def test_a_fault_ends_the_match() -> None:
     class Illegal(Mute):
         def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
@@ -373,6 +386,15 @@ def test_a_fault_ends_the_match() -> None:
         play_adjusted(a, Illegal(), 10, 1, "mini", value)
     with pytest.raises(ProbabilityError, match="uniform: NaN probabilities"):
         play_adjusted(a, Unsure(), 10, 1, "mini", value)
+
+    class Broken(Mute):
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            raise ZeroDivisionError("a bug of its own")
+
+    with pytest.raises(ZeroDivisionError, match="a bug of its own"):
+        play_adjusted(a, Broken(), 10, 1, "mini", value)
+    with pytest.raises(IllegalActionError, match="mute: action 99 is not legal in deal 0"):  # nor is anything learnt from it
+        learn(a, Illegal(), 10, 1, "mini")
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

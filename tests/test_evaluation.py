@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from agents import load
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.learner import LearnerTables
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate import check_manifest, format_crosstable, format_match, main, weights_hash
@@ -232,6 +233,18 @@ def test_the_command_line_prints_tables(arguments: list[str], capsys: pytest.Cap
 def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nobody", "call"]) == 2
     assert "agent 'nobody': expected one of uniform, call, raise" in capsys.readouterr().err
+
+
+def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_hands_only() -> None:
+    """What docs/evaluation.md says of training seeds; a change here would change every published result."""
+    deals, tables = Hands(np.arange(50), np.zeros(50, np.int8), seed=8), LearnerTables(50, [None], seed=8)
+    assert np.array_equal(tables.games["hand"][:, :, 0], deals.games["hand"][:, :, 0])
+    other = LearnerTables(50, [None], seed=9)
+    while other.hands.min() < 1 or tables.hands.min() < 1:
+        for games in (other, tables):
+            games.step(games.masks.argmax(axis=1))
+    for games in (other, tables):
+        assert not (games.games["hand"][:, :, 0] == deals.games["hand"][:, :, 0]).all(axis=(1, 2)).any()
 
 
 @pytest.mark.parametrize("module", ["duplicate", "aivat", "exploitability"])
