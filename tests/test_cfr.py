@@ -393,7 +393,7 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     for wrong, words in (
         (["--threads", "0"], "threads 0: expected a whole number of at least 1"),  # it would wait for nobody, for ever
         (["--seed", "-1"], "seed -1: expected"),
-        (["--start", "-1"], "start -1: expected"),
+        (["--start", "-1"], "start -1.0: expected 0 to 1"),
         (["--deals", "1"], "deals 1: expected a whole number of at least 2"),
         (["--traversals", "0"], "no budget"),
         (["--rules", "midi"], "trained for rules mini, expected midi"),

@@ -82,7 +82,7 @@ def respond(
     threads: int = 1,
     detail: Detail | None = None,
     checkpoint: Path | None = None,
-    start: int = 1_000_000,
+    start: float = 1.0,
     progress: Callable[[float, int, float], None] | None = None,
 ) -> CFRPolicy:
     """An opponent trained against a strategy.
@@ -97,7 +97,8 @@ def respond(
         detail: what the opponent tells apart; `finer` than the target by default.
         checkpoint: of the run that made the target: the opponent begins with its regrets, which is much better than with
             its strategy.
-        start: for how many traversals of each position those regrets are to count.
+        start: the share of the traversals behind those regrets that they are to count for.  With little left of them the
+            opponent learns faster where it comes often, and forgets what it knew where it does not.
         progress: called after each round with the share of the budget, the traversals, and what the last were worth in mbb
             per hand.
 
@@ -110,15 +111,16 @@ def respond(
     """
     if not (seconds > 0 or traversals > 0):
         raise ArchieError("no budget: expected seconds or traversals above 0")
-    for name, number, least in (("seed", seed, 0), ("threads", threads, 1), ("start", start, 0)):
+    for name, number, least in (("seed", seed, 0), ("threads", threads, 1)):
         whole_number(name, number, least)
+    if not 0 <= start <= 1:
+        raise ArchieError(f"start {start}: expected 0 to 1")
     detail = detail or finer(target_detail(target))
     abstraction = build(target.rules, detail)
     known, gathered = target_tables(target, checkpoint)
     scale, begin = 1.0, 0
-    if gathered:  # weights rise with time, so what is gathered rises with its square; and the classes here are smaller
-        scale = (start / gathered) ** 2 * target.abstraction.information_sets / abstraction.information_sets
-        begin = start
+    if gathered:  # weights rise with time, so what is gathered rises with its square
+        scale, begin = start**2, round(start * gathered)
     tables = known.grown(abstraction, scale)
     walkers = cfr.Walkers(target.rules, threads, seed, _EXPLORE)
     warm = cfr.Walkers(target.rules, 1, 0, 0.0)
@@ -151,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--traversals", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=1_000_000, help="traversals that the checkpoint's regrets count for")
+    parser.add_argument("--start", type=float, default=1.0, help="share of its traversals that its regrets count for")
     parser.add_argument("--deals", type=int, default=20_000, help="of the match afterwards, each dealt twice")
     chosen = parser.parse_args(arguments)
     try:
