@@ -35,10 +35,10 @@ from archie_env.policy import Policy
 from evaluation import tournament
 from evaluation.asked import LooksAtSuitsError
 from evaluation.best_response import Budget, Settings, best_response, format_bound
-from evaluation.duplicate import check_manifest, manifest, weights_hash
+from evaluation.duplicate import manifest, weights_hash
 from evaluation.exact_game import Form
 from evaluation.exploitability import measure
-from evaluation.files import write_json, write_text
+from evaluation.files import read_kept, write_json, write_text
 from evaluation.standings import grid, interval_text
 from evaluation.stats import Estimate
 from training.folders import make_folder
@@ -281,18 +281,8 @@ class _Parts:
         self._made |= {"weights": dict(weights)}
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / f"{name}.json"
-        if not path.exists():
-            return None
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            check_manifest(values["manifest"], self._made)
-            part: dict[str, Any] = values["part"]
-        except ArchieError as error:
-            raise ArchieError(f"{path}: {error}") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ArchieError(f"{path}: not a part of a card ({error}); remove it to measure it again") from None
-        return part
+        values = read_kept(self.folder / f"{name}.json", self._made)
+        return None if values is None else values["part"]
 
     def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
         write_json(self.folder / f"{name}.json", {"manifest": self._made, "seconds": seconds, "part": part})

@@ -30,9 +30,9 @@ from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
-from evaluation.duplicate import check_manifest, format_faults, manifest, weights_hash
+from evaluation.duplicate import format_faults, manifest, weights_hash
 from evaluation.faults import TimedPolicy, exception_text
-from evaluation.files import write_json
+from evaluation.files import read_kept, write_json
 from evaluation.lbr import PARTICLES, LocalBestResponse
 from evaluation.match import CHUNK, MatchResult, play_match
 from evaluation.standings import grid
@@ -307,18 +307,7 @@ class _Folder:
     def read(self, name: str, end: str = ".attempt.json") -> dict[str, Any] | None:
         """What was kept; raises `ArchieError` if it was made under another manifest or can't be read."""
         path = self._file(name, end)
-        if path is None or not path.exists():
-            return None
-        try:
-            values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            had = values["manifest"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ArchieError(f"{path}: not what was kept of a bound ({error}); remove it to find it again") from None
-        try:
-            check_manifest(had, self._made)
-        except ArchieError as error:
-            raise ArchieError(f"{path}: {error}") from None
-        return values
+        return None if path is None else read_kept(path, self._made)
 
     def keep(self, name: str, values: Mapping[str, Any], end: str = ".attempt.json") -> None:
         """The inverse of `read`."""

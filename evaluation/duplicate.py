@@ -27,7 +27,7 @@ from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules, as_rules
-from evaluation.files import check_file, write_json
+from evaluation.files import check_file, check_manifest, write_json
 from evaluation.match import CHUNK, Crosstable, MatchResult, crosstable, play_match
 from evaluation.stats import Estimate
 
@@ -182,21 +182,6 @@ def rules_hash(rules: Rules | str) -> str:
     return hashlib.sha256(json.dumps(as_rules(rules).to_dict(), sort_keys=True).encode()).hexdigest()
 
 
-def check_manifest(had: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse to go on with results that were made otherwise; when they were written does not matter.
-
-    Raises:
-        ArchieError: naming every difference.
-    """
-    differences = [
-        f"{key} {had.get(key)!r} is now {wanted.get(key)!r}"
-        for key in dict.fromkeys([*had, *wanted])
-        if key != "written" and had.get(key) != wanted.get(key)
-    ]
-    if differences:
-        raise ArchieError(f"the file was made otherwise: {'; '.join(differences)}")
-
-
 class ResultFile:
     """Results so far, in a file that is replaced every few seconds.
 
@@ -227,10 +212,7 @@ class ResultFile:
                 return None
             raise ArchieError(f"{self._path}: not a file of results ({type(error).__name__}: {error})") from None
         if resume:
-            try:
-                check_manifest(had, self._made)
-            except ArchieError as error:
-                raise ArchieError(f"{self._path}: {error}") from None
+            check_manifest(self._path, had, self._made)
             return kept
         if not finished:
             raise ArchieError(f"{self._path}: holds an unfinished match; --resume goes on with it, or delete the file")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,43 @@ def check_file(path: Path | None) -> None:
         part.unlink()
     except (OSError, ValueError) as error:
         raise _refused(path, error) from None
+
+
+def check_manifest(path: Path, had: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse to go on with results that were made otherwise; when they were written does not matter.
+
+    Raises:
+        ArchieError: naming the file and every difference.
+    """
+    if differences := list(_differences(had, wanted)):
+        raise ArchieError(f"{path}: the file was made otherwise: {'; '.join(differences)}")
+
+
+def _differences(had: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in dict.fromkeys([*had, *wanted]):
+        one, other = had.get(key), wanted.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from _differences(one, other, f"{prefix}{key}.")
+        elif key != "written" and one != other:
+            yield f"{prefix}{key} {one!r} is now {other!r}"
+
+
+def read_kept(path: Path, made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What `write_json` has left there with the same ``manifest``, or None where nothing is.
+
+    Raises:
+        ArchieError: naming the file, if it was made otherwise or can't be read.
+    """
+    if not path.exists():
+        return None
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        check_manifest(path, values["manifest"], made)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, ArchieError):
+            raise
+        raise ArchieError(f"{path}: not a file of results ({type(error).__name__}: {error}); remove it to go on") from None
+    return values
 
 
 def _beside(path: Path) -> Path:

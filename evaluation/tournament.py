@@ -19,7 +19,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from archie_env import __version__
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS, as_rules
 from evaluation.faults import Faults
-from evaluation.files import write_json, write_text
+from evaluation.files import check_manifest, write_json, write_text
 from evaluation.match import CHUNK, MatchResult, play_match
 from evaluation.ratings import Table
 from evaluation.standings import Standings, interval_text
@@ -98,16 +98,6 @@ def _weights(name: str) -> str:
         raise ArchieError(f"agent {name!r}: {error.strerror or error}: {path}") from None
 
 
-def differences(here: Mapping[str, Any], there: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Where two manifests differ, as ``deals is 1000 there, 2000 expected``."""
-    for key in {**there, **here}:
-        left, right = there.get(key, "absent"), here.get(key, "absent")
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            yield from differences(right, left, f"{prefix}{key}.")
-        elif left != right:
-            yield f"{prefix}{key} is {left} there, {right} expected"
-
-
 def cell_file(folder: Path, a: str, b: str) -> Path:
     """Where the match of two players is kept: names without what file systems dislike, and a hash to tell them apart."""
     plain = "-v-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-60:] for name in (a, b))
@@ -125,8 +115,7 @@ def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
         kept, result = values["manifest"], MatchResult.from_dict(values["result"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArchieError(f"{path}: not the match of a tournament ({error}); remove it to play it again") from None
-    if kept != manifest:
-        raise ArchieError(f"{path}: played under other conditions: {'; '.join(differences(manifest, kept))}")
+    check_manifest(path, kept, manifest)
     return result
 
 

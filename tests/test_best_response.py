@@ -180,7 +180,7 @@ def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest
     assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
     stop["after"] = 0
     assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
-    with pytest.raises(ArchieError, match=r"call\.attempt\.json: the file was made otherwise: settings"):
+    with pytest.raises(ArchieError, match=r"call\.attempt\.json: the file was made otherwise: settings.seed 7 is now 8"):
         best_response("call_draw", settings=replace(SETTINGS, seed=8), folder=tmp_path, resume=True)
     stop["after"] = 1  # one opponent more, who is not chosen
     more = replace(SETTINGS, exploiters=(*SETTINGS.exploiters, "uniform"))

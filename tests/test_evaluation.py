@@ -22,8 +22,8 @@ from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.learner import LearnerTables
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
-from evaluation.duplicate import check_manifest, format_crosstable, format_match, main, weights_hash
-from evaluation.files import write_json
+from evaluation.duplicate import format_crosstable, format_match, main, weights_hash
+from evaluation.files import check_manifest, read_kept, write_json
 from evaluation.match import Crosstable, MatchResult, crosstable, play_match
 from evaluation.sequential import PairSequence, boundary
 from evaluation.stats import NORMAL_95, Estimate, PairTotals
@@ -271,8 +271,15 @@ def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: 
     with pytest.raises(ArchieError, match="taken: Is a directory: expected a file that can be written"):
         write_json(tmp_path / "taken", {"a": 1})
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
-    write_json(tmp_path / "free", {"a": 1})
-    assert json.loads((tmp_path / "free").read_text()) == {"a": 1}
+    write_json(tmp_path / "free", {"manifest": {"seed": 1}, "a": 1})
+    assert read_kept(tmp_path / "free", {"seed": 1}) == {"manifest": {"seed": 1}, "a": 1}
+    assert read_kept(tmp_path / "other", {"seed": 1}) is None
+    with pytest.raises(ArchieError, match="free: the file was made otherwise: seed 1 is now 2"):
+        read_kept(tmp_path / "free", {"seed": 2})
+    for text in ("", "[]", "{}", '{"manifest": 3}', "\0"):
+        (tmp_path / "free").write_text(text)
+        with pytest.raises(ArchieError, match="free: not a file of results"):
+            read_kept(tmp_path / "free", {"seed": 1})
 
 
 def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:
@@ -369,8 +376,8 @@ def test_a_file_made_otherwise_is_refused_with_the_difference(
     assert main([*arguments, *change, "--resume"]) == 2
     assert difference in capsys.readouterr().err
     assert file.read_bytes() == kept
-    with pytest.raises(ArchieError, match=r"made otherwise: versions \{'numpy': '1'\} is now \{'numpy': '2'\}"):
-        check_manifest({"versions": {"numpy": "1"}}, {"versions": {"numpy": "2"}, "written": "now"})
+    with pytest.raises(ArchieError, match=r"made otherwise: versions\.numpy '1' is now '2'"):
+        check_manifest(file, {"versions": {"numpy": "1"}}, {"versions": {"numpy": "2"}, "written": "now"})
 
 
 def test_other_weights_under_the_same_name_are_noticed(tmp_path: Path) -> None:
