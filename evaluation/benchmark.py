@@ -79,7 +79,6 @@ class Protocol:
 
 QUICK: Final = Protocol("quick", 10_000, Settings(Budget(600_000), 10_000, 1_000), "class", 0.2)
 FULL: Final = Protocol("full", 50_000, Settings(Budget(4_000_000), 50_000, 10_000), "auto", 1.0)
-PROTOCOLS: Final = {protocol.name: protocol for protocol in (QUICK, FULL)}
 
 
 @dataclass(frozen=True, slots=True)
