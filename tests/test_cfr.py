@@ -29,11 +29,12 @@ from archie_env.hands import HandValues
 from archie_env.observation import decode
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.exploitability import measure
+from evaluation.match import play_match
 from training import cfr, respond
 from training._cfr_kernels import AVERAGES, REGRETS, quantise
 from training.abstraction import Detail, build, discards, hands
 from training.cfr_config import Config, Report, Stage
-from training.cfr_tables import Tables
+from training.cfr_tables import Tables, strategy_tables
 from training.reference import match
 from training.settings import from_values
 from training.settings import load as load_settings
@@ -405,6 +406,34 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (
         "target rule_based: expected a CFR strategy; evaluation.best_response responds to any player" in capsys.readouterr().err
     )
+
+
+def by_class(a: Abstraction, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tables that raise where the class on an axis of the public past is odd, else call, and mostly stand pat."""
+    bets, record, ends = np.zeros((a.bet_blocks, a.width), np.uint8), a.record[0], [*a.record[0]["bet_start"][1:], a.bet_blocks]
+    for r, (start, end) in enumerate(zip(record["bet_start"], ends, strict=True)):
+        sizes = [int(record[name][r]) for name in ("pots", "raisers", "owns", "others")]
+        part = np.moveaxis(bets[start:end].reshape(2, *sizes, -1, a.width), 1 + axis, 0)
+        part[..., 1::3] = 255
+        part[1::2, ..., 1::3], part[1::2, ..., 2::3] = 1, 254
+    return bets, np.tile(np.array([[200, 8, 8, 8, 8, 8, 8, 7]], np.uint8), (a.draw_blocks, 1))
+
+
+@pytest.mark.parametrize("axis", range(4), ids=["pot", "raisers", "own draws", "other's draws"])
+def test_traversals_and_play_read_the_same_tables(axis: int) -> None:
+    """What a strategy is worth in traversals that learn nothing is what it wins in play, whatever of the past it goes by."""
+    a = build(ARCHIE, Detail(pots=((2,), (3,), (4,)), raisers=2, own_draws=1, other_draws=1))
+    bets, draws = by_class(a, axis)
+    strategy, blind = (
+        CFRPolicy(a, bets, draws),
+        CFRPolicy(a, np.full_like(bets, 85), np.full_like(draws, 31)),
+    )  # who does anything
+    tables, walkers = strategy_tables(a, bets, draws, 1.0), cfr.Walkers(ARCHIE, 1, 3, 0.0)
+    worth = np.array([walkers.round(tables, blind, 0.0) for _ in range(12)])
+    played = play_match(strategy, blind, 10_000, 2).totals
+    for position, seat in enumerate((played.as_dealer, played.as_big_blind)):
+        error = np.hypot(seat.standard_error, worth[:, position].std(ddof=1) / np.sqrt(12))
+        assert abs(worth[:, position].mean() - seat.mean) < 4 * error
 
 
 def test_a_responder_does_not_change_its_target() -> None:
