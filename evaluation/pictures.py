@@ -25,6 +25,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from agents import load, names
+from agents.human import PlayerLeftError
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from evaluation.curves import read_curves, write_curves
@@ -239,9 +240,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.curves:
             written.append(options.out / "learning_curves.png")
             write_curves(read_curves(options.curves), written[-1])
-    except ArchieError as error:
+    except (ArchieError, PlayerLeftError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     for path in written:
         print(path)
     return 0

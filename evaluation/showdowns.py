@@ -77,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ArchieError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     who = options.agent or "the reference solution"
     print(f"{who} against itself under rules {options.rules}: {shown:.1%} of hands are shown down; of these")
     for case, share in zip(CASES, shares, strict=True):

@@ -27,7 +27,9 @@ from evaluation import _kernels
 from evaluation.betting import Floats
 from evaluation.exact import Evaluation, Evaluator
 from evaluation.exact_game import ExactGame
+from evaluation.files import check_file
 from evaluation.strategy import PLAYERS, Tabular, fill, uniform
+from training.folders import make_folder
 
 _ALPHA: Final = 1.5
 _NEGATIVE: Final = 0.5
@@ -214,6 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
 
     try:
+        if options.out:
+            make_folder(options.out.parent)
+            check_file(options.out)
         game = ExactGame(options.rules, "class")
         found = solve(game, options.target, options.seconds, report)
         if options.out:
@@ -221,9 +226,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"{options.out}: exploitability {e.mbb(e.exploitability):.3f} mbb/hand, small blind {e.value:+.5f} chips/hand"
             )
-    except ArchieError as error:
+    except (ArchieError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.learner import LearnerTables
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
+from evaluation import solver
 from evaluation.duplicate import format_crosstable, format_match, main, weights_hash
 from evaluation.files import check_manifest, read_kept, write_json
 from evaluation.match import Crosstable, MatchResult, crosstable, play_match
@@ -264,6 +266,45 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
         assert command.main([*agents, "--rules", "mini", "--json", str(file)]) == 2
         assert words in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("duplicate", "play_match", ["call", "uniform"]),
+        ("aivat", "learn", ["call", "uniform"]),
+        ("exploitability", "measure", ["call"]),
+        ("solver", "solve", []),
+        ("showdowns", "showdowns", []),
+        ("pictures", "watch", ["call", "--out", "OUT"]),
+        ("best_response", "best_response", ["call"]),
+        ("benchmark", "benchmark", ["call"]),
+        ("tournament", "play", ["call", "uniform", "--out", "OUT"]),
+    ],
+)
+def test_every_command_ends_without_a_traceback_when_it_is_stopped(
+    module: str, name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    command = importlib.import_module(f"evaluation.{module}")
+    monkeypatch.setattr(command, name, stop)
+    assert command.main([str(tmp_path) if text == "OUT" else text for text in arguments]) == 130
+    assert re.search("stopped|interrupted", capsys.readouterr().err)
+
+
+def test_a_solution_that_cannot_be_written_is_found_out_before_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(solver, "solve", None)
+    (tmp_path / "file").write_text("")
+    assert solver.main(["--out", str(tmp_path / "file" / "x.npz")]) == 2
+    assert solver.main(["--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert "expected a folder that can be made" in told[0]
+    assert "is a folder: expected a file that can be written" in told[1]
 
 
 def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: Path) -> None:
