@@ -94,7 +94,7 @@ class Settings:
     """Hands that local best response samples."""
     seed: int = 1
     exploiters: tuple[str, ...] = ()
-    """Names of `EXPLOITERS`, or of players that `agents.load` takes; empty: `SCRIPTED` and all of `EXPLOITERS`."""
+    """Names of `EXPLOITERS`, or of players that `agents.load` takes; empty: `SCRIPTED` and all of `EXPLOITERS` that can."""
     chunk: int = CHUNK
     time_limit: float | None = None
     """Seconds the policy may take for one call, see `evaluation.faults.TimedCalls`."""
@@ -348,13 +348,16 @@ def best_response(
         raise ArchieError("agent human: expected a player that needs no terminal")
     policy = load(target, rules) if isinstance(target, str) else target
     name = target if isinstance(target, str) else name_of(target)
-    for other in settings.names:
+    tried = settings.names
+    if not settings.exploiters and not isinstance(policy, CFRPolicy):
+        tried = tuple(other for other in tried if other != "cfr")  # who can only answer tables is no failure of others
+    for other in tried:
         if other not in EXPLOITERS:
             load(other, rules)  # what can't be played is found out before anything is
     kept = _Folder(folder, _manifest(name, policy, rules, settings), resume)
     made: dict[str, Policy] = {}
     attempts = []
-    for other in settings.names:
+    for other in tried:
         values, weights = kept.read(other), None if other in EXPLOITERS else weights_hash(other, load(other, rules))
         if values is not None and values.get("weights") != weights:
             raise ArchieError(f"{kept.path}: holds an attempt of another {other}, whose weights have changed since")

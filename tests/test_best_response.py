@@ -17,7 +17,7 @@ from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
 from archie_env.rules import Rules
 from evaluation import best_response as module
-from evaluation.best_response import EXPLOITERS, Bound, Budget, Exploiter, Settings, best_response, format_bound, main
+from evaluation.best_response import EXPLOITERS, SCRIPTED, Bound, Budget, Exploiter, Settings, best_response, format_bound, main
 from evaluation.match import play_match
 from training import cfr
 from training.abstraction import Detail
@@ -230,6 +230,13 @@ def test_the_command_that_plays_a_bound_again_says_all_that_matters() -> None:
     assert best_response(load("call_draw", "mini"), "mini", SETTINGS).replay is None  # it has no name to load it by
     other = replace(Rules.preset("mini"), draw_order="sequential")
     assert best_response("call_draw", other, SETTINGS).replay is None
+
+
+def test_nobody_is_told_of_the_cfr_responder_who_has_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("lbr", "ppo"):
+        monkeypatch.delitem(EXPLOITERS, name)
+    names = [attempt.name for attempt in best_response("call", settings=replace(SETTINGS, exploiters=())).attempts]
+    assert names == list(SCRIPTED)
 
 
 def test_a_target_that_raises_fails_those_who_learn_from_it() -> None:
