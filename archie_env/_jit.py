@@ -1,7 +1,7 @@
 """The one door to Numba: ``kernel`` compiles a function and keeps its machine code on disk.
 
 Numba's own cache looks only at the file that defines a function, so a kernel that *calls* an edited kernel of another file
-would run stale code (numba issue 1833).  Here the cache folder is named after a digest of every source file a kernel could
+would run stale code.  Here the cache folder is named after a digest of every source file a kernel could
 call; an edit anywhere starts a fresh folder.  Where no folder is writable, kernels compile anew in each process.
 
 ``NUMBA_DISABLE_JIT=1`` runs every kernel as ordinary Python; ``NUMBA_CACHE_DIR`` moves the cache.
