@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import threading
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -28,7 +29,7 @@ from evaluation.aivat_value import Floats, ValueFunction, learn
 from evaluation.asked import AskedStrategy
 from evaluation.exact import value as exact_value
 from evaluation.exact_game import ExactGame
-from evaluation.faults import ProbabilityError
+from evaluation.faults import ProbabilityError, TimedPolicy, TimeLimitError
 from evaluation.match import play_match
 from evaluation.stats import PairTotals
 from evaluation.strategy import Reals
@@ -395,6 +396,21 @@ def test_a_fault_ends_the_match() -> None:
         play_adjusted(a, Broken(), 10, 1, "mini", value)
     with pytest.raises(IllegalActionError, match="mute: action 99 is not legal in deal 0"):  # nor is anything learnt from it
         learn(a, Illegal(), 10, 1, "mini")
+
+
+def test_a_player_that_hangs_ends_the_match_where_it_has_a_limit() -> None:
+    released = threading.Event()
+
+    class Hanging(Mute):
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            released.wait(60)
+            return super().act(observations, masks, rng)
+
+    a, value = load("rule_based", "mini"), values("rule_based", "uniform", "mini")
+    timed = TimedPolicy(Hanging(), 0.2)
+    with pytest.raises(TimeLimitError, match=r"mute: act gave no answer within 0\.2 s"):
+        play_adjusted(a, timed, 10, 1, "mini", value)
+    released.set()
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
