@@ -6,8 +6,8 @@ to act, and is what matches between policies are made of.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from archie_env._core import batch as loops
 from archie_env._core.state import GAME
+from archie_env._workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import ReadsRulebook, highest, width
@@ -152,28 +153,29 @@ class Batch(ReadsRulebook):
         return some
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_pool": None}
+        return super().__getstate__() | {"_workers": None}
 
     def _cut(self, threads: int) -> None:
         """Divide the games among threads; results do not depend on how."""
         ends = np.linspace(0, len(self), threads + 1).astype(int).tolist()
         self._parts = [slice(a, b) for a, b in pairwise(ends) if a < b]
-        self._pool: ThreadPoolExecutor | None = None
+        self._workers: Workers | None = None
 
     def _each_part(self, play: Callable[[slice], None]) -> None:
         if len(self._parts) == 1:
             play(self._parts[0])
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._parts) - 1)
-        others = [self._pool.submit(play, part) for part in self._parts[1:]]
-        play(self._parts[0])
-        for other in others:
-            other.result()
+        if self._workers is None:
+            self._workers = Workers(len(self._parts) - 1)
+        self._workers.run([functools.partial(play, part) for part in self._parts])
 
     def sample_actions(self) -> NDArray[np.int64]:
         """``(n,)``: a uniformly random legal action in every game; the array is reused."""
-        loops.random_legal(self._books, self._menus, self._streams, self._actions)
+
+        def sample(part: slice) -> None:
+            loops.random_legal(self._books, self._menus[part], self._streams[part], self._actions[part])
+
+        self._each_part(sample)
         return self._actions
 
     def seat(self, seat: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
