@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 demo: .venv/.installed  ## a minute of CFR, a minute of PPO, then everybody against everybody
 	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh
 	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo-ppo --fresh
-	$(RUN) -m evaluation.duplicate cfr:runs/demo-cfr/strategy.npz ppo:runs/demo-ppo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 1
+	$(RUN) -m evaluation.duplicate cfr:runs/demo-cfr/strategy.npz ppo:runs/demo-ppo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 2
 
 test: .venv/.installed  ## the whole suite
 	$(RUN) -m pytest -n 2 --dist worksteal

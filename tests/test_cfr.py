@@ -21,6 +21,7 @@ from agents import load
 from agents._cfr_kernels import CLASSES, NO_SLOT, PATTERNS
 from agents.abstraction import Abstraction, betting, classify
 from agents.cfr import CFRPolicy
+from agents.registry import WEIGHTS
 from archie_env._core.tables import high_classes
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
@@ -450,3 +451,18 @@ def test_a_responder_does_not_change_its_target() -> None:
 
 def test_classes_fit_their_number() -> None:
     assert max(hands(ARCHIE)) < CLASSES
+
+
+@pytest.mark.parametrize(("name", "config", "most"), [("cfr_small", "small", 1e6), ("champion", "champion", 10e6)])
+def test_the_strategies_that_ship_are_those_of_their_configurations(name: str, config: str, most: float) -> None:
+    policy = load(name)
+    assert isinstance(policy, CFRPolicy)
+    assert policy.name == name
+    settings = load_settings(Config, Path(__file__).parent.parent / f"configs/cfr/{config}.toml")
+    assert from_values(Config, policy.meta["config"], name) == settings
+    assert policy.meta["traversals"] >= sum(stage.traversals for stage in settings.stages)
+    assert (WEIGHTS / f"{name}.npz").stat().st_size < most
+    against = match(policy, load("call_draw"), 3000, 11, ARCHIE)
+    assert against.mean > 485 - 4 * against.error
+    against = match(policy, load("rule_based"), 3000, 11, ARCHIE)
+    assert against.mean > -3 * against.error
