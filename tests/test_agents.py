@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents import _kernels, _rule_kernels, load, names
+from agents import _kernels, _rule_kernels, load, names, weights_file
 from agents.archive import read_archive, write_archive
 from agents.human import HumanPolicy, PlayerLeftError, read_answer
 from agents.ppo import PPOPolicy
@@ -25,7 +25,10 @@ from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
 from evaluation.match import play_match
 
-PLAYERS = [name for name in names() if ":" not in name and name != "human"]
+PLAYERS = [name for name in names() if ":" not in name and name != "human" and weights_file(name) is None]
+"""Those that play any rules."""
+SHIPPED = [name for name in names() if ":" not in name and weights_file(name) is not None]
+"""Those that read weights, which are for the rules they were trained for."""
 DETERMINISTIC = ["call", "raise", "call_draw", "raise_draw"]
 CUSTOM = {
     "no low": Rules(low_qualifier=None),
@@ -256,13 +259,23 @@ def test_players_follow_the_protocol_and_carry_their_name(name: str) -> None:
     assert player.name == name
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_players_that_ship_play_the_full_game_and_no_other(name: str) -> None:
+    player = load(name)
+    assert isinstance(player, Policy)
+    assert player.name == name
+    assert play_match(player, load("call_draw"), 2000, seed=1, strict=True).chips.mean > 0
+    with pytest.raises(ArchieError, match="pagat"):
+        load(name, "pagat")
+
+
 def test_a_player_given_nothing_to_decide_decides_nothing() -> None:
     rows, masks = situations("archie")
     for name in PLAYERS:
         assert load(name).act(rows[:0], masks[:0], np.random.default_rng(6)).shape == (0,)
 
 
-@pytest.mark.parametrize("name", ["nobody", "", "ppo", "ppo:", "call:x", None, 3, b"call", ["call"], Path("call")])
+@pytest.mark.parametrize("name", ["nobody", "", "ppo_greedy", "ppo:", "call:x", None, 3, b"call", ["call"], Path("call")])
 def test_an_unknown_name_lists_the_known_ones(name: Any) -> None:
     with pytest.raises(ArchieError, match=r"expected one of uniform, call, raise, .*rule_based, human, .*ppo:PATH"):
         load(name)
