@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -30,6 +31,16 @@ def rules_of(meta: Mapping[str, Any]) -> Rules:
         raise
     except (TypeError, ValueError) as error:
         raise ArchieError(f"rules {found(meta, 'rules')}: {error}: expected a table of rule options") from None
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of arrays, their names, types and shapes."""
+    seen = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        seen.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        seen.update(array.tobytes())
+    return seen.hexdigest()
 
 
 def write_archive(

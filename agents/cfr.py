@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from agents import _cfr_kernels
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import PARTS, Abstraction
-from agents.archive import read_archive, rules_of, write_archive
+from agents.archive import digest, found, read_archive, rules_of, write_archive
 from agents.scripted import checked_rows, layout
 from archie_env.errors import ArchieError
 from archie_env.observation import fields
@@ -78,13 +78,14 @@ class CFRPolicy:
     def places(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
         """``(n, 4)``: whether each row is a draw, its block in ``bets`` or ``draws``, the player's node, the hand's class."""
         rows = checked_rows(observations, masks, self.rules)
-        found = np.empty((len(rows), 4), np.int64)
-        _cfr_kernels.find_decisions(*self._tables[:5], rows, found)
-        return found
+        places = np.empty((len(rows), 4), np.int64)
+        _cfr_kernels.find_decisions(*self._tables[:5], rows, places)
+        return places
 
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""
-        meta = {**self.meta, "format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
+        own = {"format": FORMAT, "version": VERSION, "rules": self.rules.to_dict(), "hash": digest(self.weights)}
+        meta = {**self.meta, **own}
         write_archive(path, self.weights, meta, compressed=True)
 
     @classmethod
@@ -103,6 +104,8 @@ class CFRPolicy:
                     raise ArchieError(f"{name} is missing: expected a whole strategy")
             abstraction = Abstraction.of(trained, {name: arrays[name] for name in PARTS if name in arrays})
             policy = cls(abstraction, arrays["bets"], arrays["draws"], meta)
+            if meta.get("hash") != digest(policy.weights):
+                raise ArchieError(f"hash {found(meta, 'hash')}: expected {digest(policy.weights)}, that of the tables")
         except ArchieError as error:
             raise ArchieError(f"{path}: {error}") from None
         if wanted is not None and wanted != trained:

@@ -19,9 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from agents import load, names
+from agents.archive import digest
 from agents.human import PlayerLeftError
 from archie_env import __version__
 from archie_env.errors import ArchieError
@@ -129,14 +128,7 @@ def weights_hash(name: str, policy: Policy) -> str | None:
     if path and Path(path).is_file():
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     weights = getattr(policy, "weights", None)
-    if not isinstance(weights, Mapping):
-        return None
-    digest = hashlib.sha256()
-    for key in sorted(weights):
-        array = np.ascontiguousarray(weights[key])
-        digest.update(f"{key} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    return digest(weights) if isinstance(weights, Mapping) else None
 
 
 def manifest(

@@ -325,6 +325,8 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         "bets is missing": {"bets": None},
         "early is missing": {"early": None},
         r"bets \(.*expected uint8": {"bets": parts["bets"][:-1]},
+        "hash '.*expected .*that of the tables": {"bets": parts["bets"] ^ 1},
+        "hash None: expected": {"meta": text(hash=None)},
         "not a whole file": {"draws": np.array([{}], dtype=object)},
     }
     for words, changes in cases.items():
