@@ -31,7 +31,10 @@ from training.folders import make_folder
 from training.reference import match
 from training.settings import from_values
 
-_FIRST_REGRET: Final = 2.0  # chips, times the probability, where only a strategy is known of the target
+# Where only a strategy is known of the target, regrets begin as 100 chips times the probability, at about constant weight, so that
+# a few unlucky hands don't make the opponent forget what it started from
+_FIRST_TRAVERSALS: Final = 1_000_000
+_FIRST_REGRET: Final = 100.0 * _FIRST_TRAVERSALS / cfr.WEIGHT
 _EXPLORE: Final = 0.25
 RESPONSE: Final = "response.npz"
 
@@ -118,7 +121,7 @@ def respond(
     detail = detail or finer(target_detail(target))
     abstraction = build(target.rules, detail)
     known, gathered = target_tables(target, checkpoint)
-    scale, begin = 1.0, 0
+    scale, begin = 1.0, _FIRST_TRAVERSALS
     if gathered:  # weights rise with time, so what is gathered rises with its square
         scale, begin = start**2, round(start * gathered)
     tables = known.grown(abstraction, scale)
