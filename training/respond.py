@@ -31,8 +31,8 @@ from training.folders import make_folder
 from training.reference import match
 from training.settings import from_values
 
-# Where only a strategy is known of the target, regrets begin as 100 chips times the probability, at about constant weight, so that
-# a few unlucky hands don't make the opponent forget what it started from
+# Where only a strategy is known of the target, regrets begin as 100 chips times the probability, at about constant weight, so
+# that a few unlucky hands don't make the opponent forget what it started from
 _FIRST_TRAVERSALS: Final = 1_000_000
 _FIRST_REGRET: Final = 100.0 * _FIRST_TRAVERSALS / cfr.WEIGHT
 _EXPLORE: Final = 0.25
