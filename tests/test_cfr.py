@@ -347,6 +347,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         ("[[stages]]\ntraversals = 1\ndetail = { pots = [[2], [3]] }", r"stages\[0\].detail.pots .* 3 rounds after the first"),
         ("stages = []", "stages = .*expected a list of stages"),
         ('rules = "poker"', "rules = 'poker'"),
+        ('[report]\nagents = ["human"]\n[[stages]]\ntraversals = 1', "report.agents: human: expected players that need no"),
     ],
 )
 def test_a_wrong_configuration_names_file_key_value_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:

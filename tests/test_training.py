@@ -39,9 +39,10 @@ from archie_env.errors import ArchieError, ConfigError
 from archie_env.learner import LearnerTables
 from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
-from archie_env.rules import Rules
+from archie_env.rules import PRESETS, Rules
 from training import checkpoint
 from training._kernels import draw_actions
+from training.cloning import clone
 from training.config import Config, config_from, load_config
 from training.learner import Rollout
 from training.network import ArchiePolicy
@@ -528,6 +529,24 @@ def test_a_warm_start_plays_like_the_player_it_was_cloned_from() -> None:
     assert np.mean(agreed) > 0.9
 
 
+@pytest.mark.parametrize("fault", ["nan", "illegal", "silent"])
+def test_a_teacher_without_probabilities_is_refused_by_name(fault: str) -> None:
+    class Teacher:
+        name = "the teacher"
+
+        def act(self, observations: Any, masks: Any, rng: np.random.Generator) -> Any:
+            return masks.argmax(axis=1)
+
+        if fault != "silent":
+
+            def probabilities(self, observations: Any, masks: Any) -> Any:
+                return np.full(masks.shape, np.nan if fault == "nan" else 1 / masks.shape[1], np.float32)
+
+    run = Run(small(rules="mini"))
+    with pytest.raises(ArchieError, match=r"the teacher (tells no|gives what are no) probabilities"):
+        clone(run.model.policy, Teacher(), PRESETS["mini"], 1, 1e-3, 256, True, 1)
+
+
 def test_after_a_warm_start_the_critic_learns_alone_for_a_while() -> None:
     run = Run(warm(decisions=1, critic_updates=2))
     heads = []
@@ -572,6 +591,7 @@ def test_a_configuration_survives_its_plain_form() -> None:
     ("values", "message"),
     [
         ({"speed": 1}, "bad.toml: unknown key 'speed': expected one of seed, threads, rules, budget"),
+        ({"opponents": {"named": {"human": 1.0}}}, "opponents.named: human: expected players that need no terminal"),
         ({"learning": {"rat": 1}}, "unknown key 'learning.rat': expected one of rate, last_rate"),
         ({"learning": {"rate": "fast"}}, "learning.rate = 'fast': expected a number 1e-08 to 1"),
         ({"learning": {"rate": -1}}, "learning.rate = -1: expected a number"),

@@ -76,6 +76,8 @@ class Config:
         except (ArchieError, TypeError, ValueError, RecursionError) as error:
             yield f"rules = {shown(self.rules)}: {str(error)[:500]}"
             return
+        if "human" in self.report.agents:
+            yield "report.agents: human: expected players that need no terminal"
         for i, stage in enumerate(self.stages):
             if not stage.traversals and not stage.seconds:
                 yield f"stages[{i}]: traversals = 0 and seconds = 0: expected one of them above 0"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch as th
 
+from archie_env.errors import ArchieError
 from archie_env.learner import LearnerTables
-from archie_env.policy import Policy, sample
+from archie_env.policy import Policy, Probabilities, name_of, sample
 from archie_env.rules import Rules
 from training.network import ArchiePolicy, logarithms
 
@@ -41,12 +42,29 @@ def clone(
     for _ in range(-(-decisions // (_GAMES * _STEPS))):
         for t in range(_STEPS):
             extractor.read(tables.observations, tables.hidden, inputs[t])
-            probabilities = teacher.probabilities(tables.observations, tables.masks)
+            probabilities = _asked(teacher, tables)
             targets[t], legal[t] = th.from_numpy(probabilities), th.from_numpy(tables.masks) != 0
             tables.step(sample(probabilities, generator))
         flat = inputs.flatten(0, 1), targets.flatten(0, 1), legal.flatten(0, 1)
         divergence = _look(learner, optimizer, *flat, batch, generator)
     return divergence
+
+
+def _asked(teacher: Policy, tables: LearnerTables) -> Probabilities:
+    """What the teacher would do; raises `ArchieError` unless that is a probability for each legal action."""
+    if not callable(getattr(teacher, "probabilities", None)):
+        raise ArchieError(f"{name_of(teacher)} tells no probabilities: expected a player that does, to clone it")
+    found = np.asarray(teacher.probabilities(tables.observations, tables.masks), np.float32)
+    legal = tables.masks != 0
+    good = found.shape == legal.shape and bool(
+        np.isfinite(found).all()
+        and (found >= 0).all()
+        and not found[~legal].any()
+        and np.allclose(found.sum(axis=1), 1, atol=1e-3)
+    )
+    if not good:
+        raise ArchieError(f"{name_of(teacher)} gives what are no probabilities of legal actions: it can't be cloned")
+    return found
 
 
 def _look(

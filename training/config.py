@@ -171,6 +171,14 @@ class Config:
         opponents, rollout = self.opponents, self.rollout
         if opponents.itself + opponents.past + sum(opponents.named.values()) <= 0:
             yield "opponents: every share is 0, expected at least one above it"
+        asked = {
+            "opponents.named": opponents.named,
+            "warm_start.policy": [self.warm_start.policy],
+            "report.agents": self.report.agents,
+        }
+        for key, names in asked.items():
+            if "human" in names:
+                yield f"{key}: human: expected players that need no terminal"
         samples, batch = rollout.games * rollout.steps, self.learning.batch
         if batch > samples:
             yield f"learning.batch = {batch}: expected at most rollout.games x rollout.steps = {samples}"
