@@ -98,8 +98,8 @@ def respond(
         seed: of the hands to learn from.
         threads: on shared tables.
         detail: what the opponent tells apart; `finer` than the target by default.
-        checkpoint: of the run that made the target: the opponent begins with its regrets, which is much better than with
-            its strategy.
+        checkpoint: of the run that made the target: the opponent begins with its regrets instead of its strategy.  Which
+            wins more depends on the target: try both.
         start: the share of the traversals behind those regrets that they are to count for.  With little left of them the
             opponent learns faster where it comes often, and forgets what it knew where it does not.
         progress: called after each round with the share of the budget, the traversals, and what the last were worth in mbb
