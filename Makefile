@@ -4,9 +4,9 @@ RUN := .venv/bin/python
 
 .PHONY: demo test check install clean
 
-demo: .venv/.installed  ## a minute of CFR, a minute of PPO, then everybody against everybody
-	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh
-	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo-ppo --fresh
+demo: .venv/.installed  ## a minute of CFR and, on the other core, a minute of PPO, then everybody against everybody
+	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh & cfr=$$!; \
+	$(RUN) -m training.ppo --config configs/ppo/smoke.toml --out runs/demo-ppo --fresh && wait $$cfr
 	$(RUN) -m evaluation.duplicate cfr:runs/demo-cfr/strategy.npz ppo:runs/demo-ppo/policy.npz rule_based raise_draw call_draw raise call uniform --deals 20000 --seed 2
 
 test: .venv/.installed  ## the whole suite
