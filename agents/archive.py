@@ -5,15 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archie_env.errors import ArchieError
-from archie_env.rules import Rules
+from archie_env.rules import Rules, as_rules
+
+
+class HasRules(Protocol):
+    """A player that knows what it plays."""
+
+    rules: Rules
+
+
+Player = TypeVar("Player", bound=HasRules)
 
 
 def found(meta: Mapping[str, Any], name: str) -> str:
@@ -77,3 +86,35 @@ def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, N
     if kind != (form, version):
         raise ArchieError(f"{path}: {kind[0]!r} version {kind[1]!r}, expected {form!r} version {version}")
     return arrays, meta
+
+
+def load_player(
+    path: str | Path,
+    form: str,
+    version: int,
+    rules: Rules | str | None,
+    make: Callable[[dict[str, NDArray[Any]], dict[str, Any]], Player],
+    verb: str = "trained",
+) -> Player:
+    """A player from a file of this form.
+
+    Args:
+        path: what `write_archive` wrote.
+        form: what its ``meta`` has to say it is.
+        version: of that form.
+        rules: what will be played; the file must be for the same.  None takes the file's.
+        make: the player of the file's arrays and ``meta``; what it raises is told with the path.
+        verb: what was done for the file's rules.
+
+    Raises:
+        ArchieError: for a file that is not ours, broken, of another version or for other rules.
+    """
+    wanted = None if rules is None else as_rules(rules)
+    arrays, meta = read_archive(path, form, version)
+    try:
+        player = make(arrays, meta)
+    except ArchieError as error:
+        raise ArchieError(f"{path}: {error}") from None
+    if wanted is not None and wanted != player.rules:
+        raise ArchieError(f"{path}: {verb} for rules {player.rules.name}, expected {wanted.name}")
+    return player

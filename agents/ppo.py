@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.archive import found, read_archive, rules_of, write_archive
+from agents.archive import found, load_player, rules_of, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.scripted import checked_rows
 from archie_env._core.state import DISCARD
@@ -153,16 +153,7 @@ class PPOPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
-        wanted = None if rules is None else as_rules(rules)
-        arrays, meta = read_archive(path, FORMAT, VERSION)
-        try:
-            trained = rules_of(meta)
-            policy = cls(arrays, meta, trained, greedy)
-        except ArchieError as error:
-            raise ArchieError(f"{path}: {error}") from None
-        if wanted is not None and wanted != trained:
-            raise ArchieError(f"{path}: trained for rules {trained.name}, expected {wanted.name}")
-        return policy
+        return load_player(path, FORMAT, VERSION, rules, lambda arrays, meta: cls(arrays, meta, rules_of(meta), greedy))
 
 
 def _finite(name: str, array: Any) -> NDArray[np.float32]:

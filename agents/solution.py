@@ -13,13 +13,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.archive import read_archive, rules_of, write_archive
+from agents.archive import load_player, rules_of, write_archive
 from agents.scripted import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
 from archie_env.observation import fields
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
-from archie_env.rules import Rules, as_rules
+from archie_env.rules import Rules
 
 FORMAT: Final = "archie-env solution"
 VERSION: Final = 1
@@ -149,15 +149,7 @@ class SolutionPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
-        wanted = None if rules is None else as_rules(rules)
-        arrays, meta = read_archive(path, FORMAT, VERSION)
-        try:
-            policy = cls(arrays, meta)
-        except ArchieError as error:
-            raise ArchieError(f"{path}: {error}") from None
-        if wanted is not None and wanted != policy.rules:
-            raise ArchieError(f"{path}: solved for rules {policy.rules.name}, expected {wanted.name}")
-        return policy
+        return load_player(path, FORMAT, VERSION, rules, cls, "solved")
 
     def _part(self, rows: NDArray[np.int8], name: str) -> NDArray[np.int8]:
         """``(n, *shape)``: a block of the rows."""
