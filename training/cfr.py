@@ -6,12 +6,12 @@ External-sampling MCCFR on an abstraction of the game, coarse first and then fin
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,6 @@ from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
 from agents.archive import read_archive, write_archive
 from agents.cfr import CFRPolicy
-from agents.human import PlayerLeftError
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import rulebook
 from archie_env.rules import Rules
@@ -33,8 +32,9 @@ from training._cfr_kernels import WALK, traverse_many
 from training.abstraction import build
 from training.cfr_config import Config
 from training.cfr_tables import Tables
+from training.command import speaker, train_from_command
 from training.folders import make_folder
-from training.reference import Score, match
+from training.reference import Score, against, match
 from training.settings import differences, from_values, load
 
 CHECKPOINT: Final = "checkpoint.npz"
@@ -221,10 +221,9 @@ def line(run: Run, nodes: int, since: float, last: bool) -> str:
     scores: Mapping[str, Score] = {
         name: match(policy, other, deals, run.config.seed, run.rules) for name, other in run.references.items()
     }
-    against = ", ".join(f"{name} {score.mean:+.0f} ({score.error:.0f})" for name, score in scores.items())
     return (
         f"{run.seconds:6.0f} s  stage {run.account.stage + 1}/{len(run.config.stages)}  {2 * run.traversals:>13,} traversals  "
-        f"{nodes / max(since, 1e-9) / 1e6:4.1f} M nodes/s  mbb/hand (SE) v {against or 'nobody'}"
+        f"{nodes / max(since, 1e-9) / 1e6:4.1f} M nodes/s  {against(scores)}"
     )
 
 
@@ -240,13 +239,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
     Raises:
         ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used.
     """
-
-    def say(text: str) -> None:
-        if not quiet:
-            tqdm.write(text)
-            sys.stdout.flush()  # a file or pipe would see it at the end only
-
-    run = Run(config)
+    say, run = speaker(quiet), Run(config)
     if resume:
         run.restore(out / CHECKPOINT)
         say(f"resumed at {2 * run.traversals:,} traversals")
@@ -278,28 +271,10 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m training.cfr", description="Train a player by CFR.")
-    parser.add_argument("--config", required=True, help="a TOML file, such as configs/cfr/small.toml")
-    parser.add_argument("--out", type=Path, help="folder of the run; runs/cfr-CONFIG-SEED by default")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
-    parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
     parser.add_argument("--seed", type=int, help="in place of the file's")
     parser.add_argument("--threads", type=int, help="in place of the file's")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as explore=0.5")
-    chosen = parser.parse_args(arguments)
-    try:
-        given = {"seed": chosen.seed, "threads": chosen.threads}
-        config = load(Config, chosen.config, [*chosen.set, *(f"{k}={v}" for k, v in given.items() if v is not None)])
-        out: Path = chosen.out or Path("runs") / f"cfr-{Path(chosen.config).stem}-{config.seed}"
-        if os.path.exists(out / CHECKPOINT) and not (chosen.resume or chosen.fresh):
-            raise ConfigError(f"{out / CHECKPOINT} exists: expected --resume, --fresh or another --out")
-        train(config, out, chosen.resume)
-    except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
-        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; --resume goes on from the last checkpoint", file=sys.stderr)
-        return 130
-    return 0
+    short = {"seed": "seed", "threads": "threads"}
+    return train_from_command(parser, short, "explore=0.5", partial(load, Config), train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ in `training.network` (the discard head), `training.selfplay` (advantages for ea
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,13 +16,13 @@ from typing import Any, Final
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
-from agents.human import PlayerLeftError
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from training import checkpoint
+from training.command import speaker, train_from_command
 from training.config import Config, config_from, load_config
 from training.folders import make_folder
-from training.reference import Score, habits, match
+from training.reference import against, habits, match
 from training.run import Account, Run, on_threads
 from training.settings import differences
 
@@ -62,15 +60,7 @@ def report(run: Run, logger: Logger, last: bool) -> str:
     for name, value in measured.entropy.items():
         logger.record(f"habits/entropy_{name}", value)
     logger.dump(run.decisions)
-
-    def words(name: str, score: Score) -> str:
-        return f"{name} {score.mean:+.0f} ({score.error:.0f})"
-
-    against = ", ".join(words(name, score) for name, score in scores.items())
-    return (
-        f"{run.seconds:5.0f} s {run.decisions:>10,} decisions  lows kept {measured.lows_kept:.2f}  "
-        f"mbb/hand (SE) v {against or 'nobody'}"
-    )
+    return f"{run.seconds:5.0f} s {run.decisions:>10,} decisions  lows kept {measured.lows_kept:.2f}  {against(scores)}"
 
 
 def resume_run(run: Run, path: Path) -> None:
@@ -115,12 +105,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
 
 
 def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
-    def say(text: str) -> None:
-        if not quiet:
-            tqdm.write(text)
-            sys.stdout.flush()  # a file or pipe would see it at the end only
-
-    run = Run(config)
+    say, run = speaker(quiet), Run(config)
     if resume:
         resume_run(run, out / CHECKPOINT)
         say(f"resumed at {run.decisions:,} decisions")
@@ -153,32 +138,10 @@ def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m training.ppo", description="Train a player by self-play.")
-    parser.add_argument("--config", required=True, help="a TOML file, such as configs/ppo/smoke.toml")
-    parser.add_argument("--out", type=Path, help="folder of the run; runs/ppo-CONFIG-SEED by default")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
-    parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
     parser.add_argument("--seed", type=int, help="in place of the file's; 0 to 2^32 - 1")
     parser.add_argument("--warm-start", metavar="POLICY", help="clone this player first; short for --set warm_start.policy=")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as learning.rate=3e-4")
-    chosen = parser.parse_args(arguments)
-    try:
-        overrides = list(chosen.set)
-        if chosen.seed is not None:
-            overrides.append(f"seed={chosen.seed}")
-        if chosen.warm_start is not None:
-            overrides.append(f"warm_start.policy={json.dumps(chosen.warm_start)}")
-        config = load_config(chosen.config, overrides)
-        out: Path = chosen.out or Path("runs") / f"ppo-{Path(chosen.config).stem}-{config.seed}"
-        if os.path.exists(out / CHECKPOINT) and not (chosen.resume or chosen.fresh):
-            raise ConfigError(f"{out / CHECKPOINT} exists: expected --resume, --fresh or another --out")
-        train(config, out, chosen.resume)
-    except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
-        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; --resume goes on from the last checkpoint", file=sys.stderr)
-        return 130
-    return 0
+    short = {"seed": "seed", "warm_start": "warm_start.policy"}
+    return train_from_command(parser, short, "learning.rate=3e-4", load_config, train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,12 @@ class Score:
     """Thousandths of a big blind a hand."""
     error: float
     """Its standard error, from pairs of hands."""
+
+
+def against(scores: Mapping[str, Score]) -> str:
+    """Scores against players by name, in words."""
+    words = ", ".join(f"{name} {score.mean:+.0f} ({score.error:.0f})" for name, score in scores.items())
+    return f"mbb/hand (SE) v {words or 'nobody'}"
 
 
 def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) -> Score:

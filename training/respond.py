@@ -27,6 +27,7 @@ from training import cfr
 from training._cfr_kernels import REGRETS
 from training.abstraction import Detail, build
 from training.cfr_tables import Tables, strategy_tables
+from training.command import exit_status
 from training.folders import make_folder
 from training.reference import match
 from training.settings import from_values
@@ -159,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--start", type=float, default=1.0, help="share of its traversals that its regrets count for")
     parser.add_argument("--deals", type=int, default=20_000, help="of the match afterwards, each dealt twice")
     chosen = parser.parse_args(arguments)
-    try:
+
+    def work() -> None:
         whole_number("deals", chosen.deals, 2)
         target = load_agent(chosen.target, chosen.rules)
         if not isinstance(target, CFRPolicy):
@@ -182,13 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{response.meta['traversals']:,} traversals; wins {score.mean:+.1f} mbb/hand (SE {score.error:.1f}), "
               f"{chosen.deals:,} deals played twice, seed {chosen.seed + 1_000_000}")  # fmt: skip
         print(f"{chosen.out / RESPONSE}: load it as cfr:{chosen.out / RESPONSE}")
-    except (ArchieError, OSError, MemoryError) as error:
-        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        return 130
-    return 0
+
+    return exit_status(work, "stopped")
 
 
 if __name__ == "__main__":
