@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from archie_env.errors import ArchieError
-from archie_env.rules import PRESETS, Rules
 from training.abstraction import Detail
-from training.settings import Allowed, real, several, shown, tables, whole
+from training.settings import RULES, Played, real, several, shown, tables, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +39,13 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Played):
     """A whole run."""
 
     seed: int = whole(1, 0, 2**63 - 1)
     threads: int = whole(1, 1, 256)
     """On shared tables.  Only a run on one thread is reproducible."""
-    rules: str | dict[str, Any] = field(
-        default="archie",
-        metadata={
-            "allowed": Allowed(f"one of {', '.join(PRESETS)}, or a table of rules", lambda v: isinstance(v, (str, dict)))
-        },
-    )
+    rules: str | dict[str, Any] = field(default="archie", metadata=RULES)
     explore: float = real(0.25, 0.0, 1.0)
     """How often an action of the traverser is looked at that is never taken."""
     drop: float = real(0.05, 0.0, 0.5)
@@ -61,21 +53,12 @@ class Config:
     stages: tuple[Stage, ...] = tables(Stage, "stages")
     report: Report = field(default_factory=Report)
 
-    def played(self) -> Rules:
-        """The rules of the run."""
-        return Rules.preset(self.rules) if isinstance(self.rules, str) else Rules.from_dict(self.rules)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `training.settings.from_values`."""
-        return dataclasses.asdict(self)
-
     def faults(self) -> Iterator[str]:
         """What no field can tell alone; see `training.settings`."""
-        try:
-            rules = self.played()
-        except (ArchieError, TypeError, ValueError, RecursionError) as error:
-            yield f"rules = {shown(self.rules)}: {str(error)[:500]}"
+        if unplayable := list(self.rules_faults()):
+            yield from unplayable
             return
+        rules = self.played()
         if "human" in self.report.agents:
             yield "report.agents: human: expected players that need no terminal"
         for i, stage in enumerate(self.stages):

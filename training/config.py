@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archie_env.errors import RulesError
-from archie_env.rules import PRESETS, Rules
-from training.settings import Allowed, choice, flag, from_values, is_whole, load, real, several, shown, text, whole
+from training.settings import (
+    RULES,
+    Allowed,
+    Played,
+    choice,
+    flag,
+    from_values,
+    is_whole,
+    load,
+    real,
+    several,
+    text,
+    whole,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +143,14 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Config(Played):
     """A whole run."""
 
     seed: int = whole(1, 0, 2**32 - 1)
     """Of everything that is random; NumPy's global generator, which SB3 seeds, takes 32 bits."""
     threads: int = whole(1, 1, 1024)
     """Of torch.  Only a run on one thread is resumed to exactly the same weights."""
-    rules: str | dict[str, Any] = field(
-        default="archie",
-        metadata={
-            "allowed": Allowed(f"one of {', '.join(PRESETS)}, or a table of rules", lambda v: isinstance(v, (str, dict)))
-        },
-    )
+    rules: str | dict[str, Any] = field(default="archie", metadata=RULES)
     budget: Budget = field(default_factory=Budget)
     rollout: Rollout = field(default_factory=Rollout)
     learning: Learning = field(default_factory=Learning)
@@ -154,20 +159,9 @@ class Config:
     warm_start: WarmStart = field(default_factory=WarmStart)
     report: Report = field(default_factory=Report)
 
-    def played(self) -> Rules:
-        """The rules of the run."""
-        return Rules.preset(self.rules) if isinstance(self.rules, str) else Rules.from_dict(self.rules)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `config_from`."""
-        return dataclasses.asdict(self)
-
     def faults(self) -> Iterator[str]:
         """What no field can tell alone; see `training.settings`."""
-        try:
-            self.played()
-        except (RulesError, TypeError, ValueError, RecursionError) as error:
-            yield f"rules = {shown(self.rules)}: {str(error)[:500]}"
+        yield from self.rules_faults()
         opponents, rollout = self.opponents, self.rollout
         if opponents.itself + opponents.past + sum(opponents.named.values()) <= 0:
             yield "opponents: every share is 0, expected at least one above it"

@@ -22,9 +22,10 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from archie_env.errors import ConfigError
+from archie_env.errors import ConfigError, RulesError
+from archie_env.rules import PRESETS, Rules
 
 Settings = TypeVar("Settings")
 """A frozen dataclass."""
@@ -95,6 +96,33 @@ def several(default: Sequence[Any], words: str, holds: Callable[[Any], bool]) ->
         default=tuple(default),
         metadata={"allowed": Allowed(f"a list of {words}", lambda v: isinstance(v, (list, tuple)) and all(map(holds, v)))},
     )
+
+
+RULES: Final = {"allowed": Allowed(f"one of {', '.join(PRESETS)}, or a table of rules", lambda v: isinstance(v, (str, dict)))}
+"""Metadata of a field for the rules of a run; see `Played`."""
+
+
+class Played:
+    """A base for the configuration of a run, which has a field ``rules`` with the metadata `RULES`."""
+
+    __slots__ = ()
+    rules: str | dict[str, Any]
+
+    def played(self) -> Rules:
+        """The rules of the run."""
+        return Rules.preset(self.rules) if isinstance(self.rules, str) else Rules.from_dict(self.rules)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the inverse of `from_values`."""
+        plain: dict[str, Any] = dataclasses.asdict(self)  # type: ignore[call-overload]  # only dataclasses have this base
+        return plain
+
+    def rules_faults(self) -> Iterator[str]:
+        """Why these rules can't be played."""
+        try:
+            self.played()
+        except (RulesError, TypeError, ValueError, RecursionError) as error:
+            yield f"rules = {shown(self.rules)}: {str(error)[:500]}"
 
 
 def tables(kind: type[Any], words: str) -> Any:
