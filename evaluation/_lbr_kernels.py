@@ -185,13 +185,23 @@ def arrived(game, script):
     return game["moves"] == script["moves"]
 
 
+@inner
+def add_waiting(game, book, i, index, observations, masks, count):
+    """List particle i with what the player to act sees and may do; returns how many are listed then."""
+    one = np.int8(1)
+    index[count] = i
+    encode(game, book, game["turn"], observations[count], one, one)
+    write_mask(game, book, masks[count])
+    return count + 1
+
+
 @kernel
 def advance(games, books, scripts, index, observations, masks):
     """Play the player's own actions; list the particles in which the other is to act before the decision, with what it sees.
 
     Returns how many.
     """
-    book, one = books[0], np.int8(1)
+    book = books[0]
     particles, count = len(games) // len(scripts), 0
     for i in range(len(games)):
         game, script = games[i], scripts[i // particles]
@@ -204,10 +214,7 @@ def advance(games, books, scripts, index, observations, masks):
                 step(game, book, script["wagers"][r, game["moves"]])
         if arrived(game, script):
             continue
-        index[count] = i
-        encode(game, book, 1 - me, observations[count], one, one)
-        write_mask(game, book, masks[count])
-        count += 1
+        count = add_waiting(game, book, i, index, observations, masks, count)
     return count
 
 
@@ -334,7 +341,7 @@ def check_down(games, books, layouts, scripts, index, observations, masks):
 
     Returns how many.
     """
-    book, layout, one = books[0], layouts[0], np.int8(1)
+    book, layout = books[0], layouts[0]
     counts = np.zeros(RANKS, np.int64)
     particles, count = len(games) // len(scripts), 0
     for i in range(len(games)):
@@ -348,10 +355,7 @@ def check_down(games, books, layouts, scripts, index, observations, masks):
                 break
         if game["over"]:
             continue
-        index[count] = i
-        encode(game, book, 1 - me, observations[count], one, one)
-        write_mask(game, book, masks[count])
-        count += 1
+        count = add_waiting(game, book, i, index, observations, masks, count)
     return count
 
 
@@ -388,22 +392,18 @@ def final_shares(games, books, scripts, shares):
 
 
 @kernel
-def raise_all(games, books, scripts, index, observations, masks):
+def raise_all(games, books, index, observations, masks):
     """Let the player raise where it may; list the particles in which it did, with what the other sees then.
 
     Returns how many.
     """
-    book, one = books[0], np.int8(1)
-    particles, count = len(games) // len(scripts), 0
+    book, count = books[0], 0
     for i in range(len(games)):
-        game, me = games[i], scripts[i // particles]["me"]
+        game = games[i]
         if game["phase"] & 1 or game["wagers"] >= book["raise_cap"]:
             continue
         step(game, book, RAISE)
-        index[count] = i
-        encode(game, book, 1 - me, observations[count], one, one)
-        write_mask(game, book, masks[count])
-        count += 1
+        count = add_waiting(game, book, i, index, observations, masks, count)
     return count
 
 

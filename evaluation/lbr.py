@@ -127,7 +127,7 @@ class LocalBestResponse:
             kernels.draw_for_other(rolled, self._books, scripts, self._index[:count], self._answers(count), streams)
         shares, folds = np.empty(len(games)), np.zeros(len(games))
         kernels.final_shares(rolled, self._books, scripts, shares)
-        if count := kernels.raise_all(games.copy(), self._books, scripts, *self._waiting):
+        if count := kernels.raise_all(games.copy(), self._books, *self._waiting):
             folds[self._index[:count]] = self._answers(count)[:, FOLD]
         actions = np.empty(len(rows), np.int64)
         kernels.choose_bets(games, self._books, scripts, weights, shares, folds, actions)

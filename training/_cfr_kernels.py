@@ -29,9 +29,8 @@ from agents._cfr_kernels import (
     raisers_after,
 )
 from archie_env._core.rng import GOLDEN, below, mix
-from archie_env._core.showdown import award
+from archie_env._core.showdown import award, high_value, low_value
 from archie_env._core.state import MAX_HAND, NO_CARD
-from archie_env._core.tables import CHOOSE
 from archie_env._jit import inner, kernel
 
 REGRETS, AVERAGES = 0, 1
@@ -133,12 +132,7 @@ def replace(walk, a, position, r, discard):
 def evaluate(walk, book, position, r):
     """Note the values of a last hand."""
     hand = walk["hand"][position, r]
-    n = 0
-    for i in range(MAX_HAND):
-        n += CHOOSE[i, hand[i] >> 2]
-    mixed = ((hand[0] ^ hand[1]) | (hand[0] ^ hand[2]) | (hand[0] ^ hand[3]) | (hand[0] ^ hand[4])) & 3
-    walk["value"][position, 0] = book["high"][0 if mixed else 1, n]
-    walk["value"][position, 1] = book["low"][n]
+    walk["value"][position, 0], walk["value"][position, 1] = high_value(book, hand), low_value(book, hand)
 
 
 @inner
@@ -237,7 +231,7 @@ def follow(walk, a, r, kind, node, action, loser_sign):
 
 
 @inner
-def go_through(walk, a, r, me, bets, frozen, f, frozen_bets, explore, weight):
+def go_through(walk, a, r, me, bets, frozen, frozen_bets, explore, weight):
     """From the first node of a betting round to its ends: all of the traverser's actions, one of the other's."""
     kind = FIRST if r == 0 else LATER
     nodes = a["nodes"][kind]
@@ -364,7 +358,7 @@ def traverse(
                 walk["block"][other, r] = betting_block(walk, f, other, r, f_early, f_final)
             else:
                 walk["block"][other, r] = betting_block(walk, a, other, r, early, final)
-            go_through(walk, a, r, me, bets, frozen, f, frozen_bets, explore, weight)
+            go_through(walk, a, r, me, bets, frozen, frozen_bets, explore, weight)
             walk["at"][r] = -1
             if r == last:
                 evaluate(walk, book, 0, r)

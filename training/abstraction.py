@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents._cfr_kernels import CLASSES, LAST_RAISERS, LEVELS, NO_SLOT, PATTERNS, SLOTS, THROWN
+from agents._cfr_kernels import CLASSES, LAST_RAISERS, LEVELS, NO_SLOT, PATTERNS, SLOTS
 from agents.abstraction import Abstraction
 from archie_env._core.state import MAX_HAND
 from archie_env._core.tables import (
@@ -295,20 +295,16 @@ def build(rules: Rules, detail: Detail) -> Abstraction:
     for r in range(1, rules.rounds):
         pot[r] = np.searchsorted(detail.pots[r - 1], np.arange(LEVELS), side="right")
 
-    def relative(position: int) -> Callable[[int, tuple[int, ...]], Key]:
-        def key(r: int, digits: tuple[int, ...]) -> Key:
-            seen = digits[max(0, r - detail.raisers) :]
-            return tuple(0 if digit == 0 else 1 + (digit - 1 != position) for digit in seen)
-
-        return key
-
     def codes(position: int) -> NDArray[np.int64]:
         """Numbered the same for both positions, so that the classes of one are those of the other."""
         table = np.zeros((4, LAST_RAISERS), np.int64)
         for r in range(rules.rounds):
             for code in range(3**r):
-                digits = tuple(code // 3**i % 3 for i in range(r))
-                table[r, code] = sum(int(digit) * 3**i for i, digit in enumerate(relative(position)(r, digits)))  # type: ignore[call-overload]
+                seen = [
+                    code // 3**i % 3 for i in range(max(0, r - detail.raisers), r)
+                ]  # 0 nobody, 1 the dealer, 2 the big blind
+                relative = [0 if who == 0 else 1 + (who - 1 != position) for who in seen]
+                table[r, code] = sum(who * 3**i for i, who in enumerate(relative))
         return table
 
     def thrown(level: int) -> NDArray[np.int64]:
@@ -323,5 +319,4 @@ def build(rules: Rules, detail: Detail) -> Abstraction:
         "own": thrown(detail.own_draws),
         "other": thrown(detail.other_draws),
     }
-    assert parts["own"].shape == (4, THROWN)
     return Abstraction.of(rules, parts)
