@@ -171,11 +171,7 @@ class Batch(ReadsRulebook):
 
     def sample_actions(self) -> NDArray[np.int64]:
         """``(n,)``: a uniformly random legal action in every game; the array is reused."""
-
-        def sample(part: slice) -> None:
-            loops.random_legal(self._books, self._menus[part], self._streams[part], self._actions[part])
-
-        self._each_part(sample)
+        loops.random_legal(self._books, self._menus, self._streams, self._actions)
         return self._actions
 
     def seat(self, seat: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
