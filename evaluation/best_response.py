@@ -147,16 +147,26 @@ def _local(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tupl
     return LocalBestResponse(target, rules, settings.particles), f"{settings.particles} sampled hands"
 
 
-def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tuple[Policy, str]:
-    from training.exploit import train_exploiter  # torch is not needed by the others
+def _now_and_then(tell: Tell) -> Tell:
+    """Passes on what is said `TELL_EVERY` seconds after what was passed on before."""
+    told = time.perf_counter()
 
-    told = start = time.perf_counter()
-
-    def progress(share: float, decisions: int, won: float) -> None:
+    def say(text: str) -> None:
         nonlocal told
         if time.perf_counter() - told > TELL_EVERY:
             told = time.perf_counter()
-            tell(f"ppo: {share:.0%} of {settings.budget}, {won:+,.0f} mbb/hand in its last rollout")
+            tell(text)
+
+    return say
+
+
+def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tuple[Policy, str]:
+    from training.exploit import train_exploiter  # torch is not needed by the others
+
+    start, say = time.perf_counter(), _now_and_then(tell)
+
+    def progress(share: float, decisions: int, won: float) -> None:
+        say(f"ppo: {share:.0%} of {settings.budget}, {won:+,.0f} mbb/hand in its last rollout")
 
     budget, seed = settings.budget, settings.seeds[0]
     if budget.seconds is not None:
@@ -171,13 +181,10 @@ def _counterfactual(target: Policy, rules: Rules, settings: Settings, tell: Tell
 
     if not isinstance(target, CFRPolicy):
         raise ArchieError("it responds to tables only: expected a CFR strategy")
-    told = start = time.perf_counter()
+    start, say = time.perf_counter(), _now_and_then(tell)
 
     def progress(share: float, traversals: int, worth: float) -> None:
-        nonlocal told
-        if time.perf_counter() - told > TELL_EVERY:
-            told = time.perf_counter()
-            tell(f"cfr: {share:.0%} of {settings.budget}, {traversals:,} traversals")
+        say(f"cfr: {share:.0%} of {settings.budget}, {traversals:,} traversals")
 
     budget, checkpoint = settings.budget, None if settings.checkpoint is None else Path(settings.checkpoint)
     policy = respond(
@@ -437,14 +444,12 @@ def _again(name: str, target: Policy, rules: Rules, settings: Settings, kept: _F
 
 def _match(opponent: Policy, name: str, target: Policy, rules: Rules, settings: Settings, seed: int, tell: Tell) -> MatchResult:
     slow = name in EXPLOITERS and EXPLOITERS[name].slow
-    deals, done, told = min(settings.deals, settings.slow_deals) if slow else settings.deals, 0, time.perf_counter()
+    deals, done, say = min(settings.deals, settings.slow_deals) if slow else settings.deals, 0, _now_and_then(tell)
 
     def progress(more: int) -> None:
-        nonlocal done, told
+        nonlocal done
         done += more
-        if time.perf_counter() - told > TELL_EVERY:
-            told = time.perf_counter()
-            tell(f"{name}: {done:,} of {deals:,} deals played")
+        say(f"{name}: {done:,} of {deals:,} deals played")
 
     chunk = min(settings.chunk, _SLOW_CHUNK) if slow else settings.chunk
     limits = None if slow else settings.time_limit, settings.time_limit  # a slow one asks the policy many times in one call
