@@ -46,9 +46,14 @@ PARTS: Final[Mapping[str, tuple[int, ...]]] = {
 """The arrays of an abstraction and their shapes.  All but ``slots`` hold classes from 0."""
 
 
+def has_tables(rules: Rules) -> bool:
+    """Whether table strategies have a place for these rules."""
+    return rules.draws >= 1 and rules.draw_order == "simultaneous"
+
+
 def check_rules(rules: Rules) -> None:
     """Raise `ArchieError` for rules that table strategies have no place for."""
-    if rules.draws < 1 or rules.draw_order != "simultaneous":
+    if not has_tables(rules):
         raise ArchieError(
             f"rules {rules.name}: draws {rules.draws}, draw_order {rules.draw_order!r}: expected simultaneous draws, at least 1"
         )

@@ -43,7 +43,7 @@ from evaluation.standings import grid, interval_text
 from evaluation.stats import Estimate
 from training.folders import make_folder
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the protocol: raised whenever numbers of the same name would no longer be comparable."""
 REFERENCES: Final = ("uniform", "call", "raise", "call_draw", "raise_draw", "rule_based")
 """The players of the crosstable besides the agent."""

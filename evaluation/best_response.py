@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from agents import load, names
+from agents.abstraction import has_tables
 from agents.cfr import CFRPolicy
 from agents.human import PlayerLeftError
 from archie_env.batch import whole_number
@@ -48,7 +49,7 @@ _SLOW_CHUNK: Final = 128
 """Deals played side by side at most where the opponent is slow: with more there would be nothing to tell of for minutes."""
 
 TRAVERSALS: Final = 3
-"""Traversals of the CFR responder for each decision of the budget, which take about as long."""
+"""Traversals of the CFR responder for each decision of the budget."""
 
 Tell = Callable[[str], None]
 
@@ -179,8 +180,6 @@ def _learned(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tu
 def _counterfactual(target: Policy, rules: Rules, settings: Settings, tell: Tell) -> tuple[Policy, str]:
     from training.respond import respond
 
-    if not isinstance(target, CFRPolicy):
-        raise ArchieError("it responds to tables only: expected a CFR strategy")
     start, say = time.perf_counter(), _now_and_then(tell)
 
     def progress(share: float, traversals: int, worth: float) -> None:
@@ -188,10 +187,12 @@ def _counterfactual(target: Policy, rules: Rules, settings: Settings, tell: Tell
 
     budget, checkpoint = settings.budget, None if settings.checkpoint is None else Path(settings.checkpoint)
     policy = respond(
-        target, seconds=budget.seconds or 0.0, traversals=TRAVERSALS * (budget.decisions or 0), seed=settings.seeds[0],
-        checkpoint=checkpoint, progress=progress,
+        target, rules=rules, seconds=budget.seconds or 0.0, traversals=TRAVERSALS * (budget.decisions or 0),
+        seed=settings.seeds[0], checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     begin = "from its strategy" if checkpoint is None else "from its regrets"
+    if not isinstance(target, CFRPolicy):
+        begin = "against its imitation"
     return policy, f"{policy.meta['traversals']:,} traversals {begin} in {time.perf_counter() - start:.0f} s"
 
 
@@ -356,8 +357,8 @@ def best_response(
     policy = load(target, rules) if isinstance(target, str) else target
     name = target if isinstance(target, str) else name_of(target)
     tried = settings.names
-    if not settings.exploiters and not isinstance(policy, CFRPolicy):
-        tried = tuple(other for other in tried if other != "cfr")  # who can only answer tables is no failure of others
+    if not settings.exploiters and not has_tables(rules):
+        tried = tuple(other for other in tried if other != "cfr")
     for other in tried:
         if other not in EXPLOITERS:
             load(other, rules)  # what can't be played is found out before anything is

@@ -232,10 +232,10 @@ def test_the_command_that_plays_a_bound_again_says_all_that_matters() -> None:
     assert best_response("call_draw", other, SETTINGS).replay is None
 
 
-def test_nobody_is_told_of_the_cfr_responder_who_has_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_told_of_the_cfr_responder_where_rules_have_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("lbr", "ppo"):
         monkeypatch.delitem(EXPLOITERS, name)
-    names = [attempt.name for attempt in best_response("call", settings=replace(SETTINGS, exploiters=())).attempts]
+    names = [attempt.name for attempt in best_response("call", "barge", replace(SETTINGS, exploiters=())).attempts]
     assert names == list(SCRIPTED)
 
 
@@ -310,7 +310,7 @@ def test_a_faulty_target_is_told_of() -> None:
     assert "FAULTS: cheat forfeited 600 of 600 hands: illegal action 600" in text
 
 
-def test_the_cfr_responder_answers_tables_and_nothing_else(tmp_path: Path) -> None:
+def test_the_cfr_responder_answers_tables_and_imitations_of_others(tmp_path: Path) -> None:
     detail = Detail(cards="exact", pots=((3,),))
     config = CFRConfig(rules="mini", stages=(Stage(detail, 40_000),), report=Report(agents=()))
     cfr.train(config, tmp_path / "target", quiet=True)
@@ -323,6 +323,10 @@ def test_the_cfr_responder_answers_tables_and_nothing_else(tmp_path: Path) -> No
     assert made.how.startswith("120,000 traversals from its regrets")
     assert bound.chosen == "cfr"
     assert bound.result.mbb.mean > 0
-    refused = best_response("call", "mini", replace(settings, exploiters=("cfr", "raise")))
+    settings = replace(settings, exploiters=("cfr", "raise"))
+    refused = best_response("call", "mini", settings)
     assert refused.attempts[0].result is None
-    assert "expected a CFR strategy" in refused.attempts[0].how
+    assert "call is no CFR strategy, so it has no regrets" in refused.attempts[0].how
+    imitated = best_response("call", "mini", replace(settings, checkpoint=None))
+    assert imitated.attempts[0].how.startswith("120,000 traversals against its imitation")
+    assert imitated.chosen == "cfr"

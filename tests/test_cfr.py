@@ -20,6 +20,7 @@ import pytest
 from agents import load
 from agents._cfr_kernels import CLASSES, NO_SLOT, PATTERNS
 from agents.abstraction import Abstraction, betting, classify
+from agents.archive import digest
 from agents.cfr import CFRPolicy
 from agents.registry import WEIGHTS
 from archie_env._core.tables import high_classes
@@ -28,6 +29,7 @@ from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.hands import HandValues
 from archie_env.observation import decode
+from archie_env.policy import Actions, Masks, Observations, UniformPolicy, sample
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.exploitability import measure
 from evaluation.match import play_match
@@ -36,6 +38,7 @@ from training._cfr_kernels import AVERAGES, REGRETS, quantise
 from training.abstraction import Detail, build, discards, hands
 from training.cfr_config import Config, Report, Stage
 from training.cfr_tables import Tables, strategy_tables
+from training.imitation import Imitation
 from training.reference import match
 from training.settings import from_values
 from training.settings import load as load_settings
@@ -406,10 +409,57 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         assert respond.main([*command, *wrong]) == 2
         assert words in capsys.readouterr().err
-    assert respond.main(["rule_based", "--traversals", "4000"]) == 2
-    assert (
-        "target rule_based: expected a CFR strategy; evaluation.best_response responds to any player" in capsys.readouterr().err
-    )
+    assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--deals", "200"]) == 0
+    assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--checkpoint", "none.npz"]) == 2
+    assert "rule_based is no CFR strategy, so it has no regrets to begin with" in capsys.readouterr().err
+    assert respond.main(["rule_based", "--rules", "barge", "--traversals", "4000"]) == 2
+    assert "expected simultaneous draws" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rules", ["mini", "midi"])
+@pytest.mark.parametrize("name", ["rule_based", "call_draw"])
+def test_a_responder_to_an_imitation_wins_most_of_what_can_be_won_from_the_player(name: str, rules: str) -> None:
+    player = load(name, rules)
+    response = respond.respond(player, rules=rules, traversals=200_000, seed=3)
+    best = measure(player, rules).evaluation.exploitability * 500
+    won = match(response, player, 20_000, 5, PRESETS[rules])
+    assert 0.85 * best - 5 * won.error < won.mean < best + 5 * won.error
+
+
+def test_a_responder_to_an_imitation_is_reproducible_by_traversals() -> None:
+    player = load("rule_based", "mini")
+    first, second = (respond.respond(player, rules="mini", traversals=60_000, seed=3) for _ in range(2))
+    other = respond.respond(player, rules="mini", traversals=60_000, seed=4)
+    assert digest(first.weights) == digest(second.weights) != digest(other.weights)
+
+
+def test_an_imitation_plays_like_the_player() -> None:
+    """On mini, with every hand a class of its own, all that `rule_based` looks at is told apart."""
+    player, rules = load("rule_based", "mini"), PRESETS["mini"]
+    imitation = Imitation(player, rules, WHOLE, 1)
+    imitation.watch(None, 400_000)
+    imitation.watch(load("uniform", "mini"), 200_000)
+    assert imitation.decisions >= 600_000
+    table, batch = imitation.policy(), Batch(4096, rules, seed=8)
+    gaps = []
+    for _ in range(12):
+        told, copied = (p.probabilities(batch.observations, batch.masks) for p in (player, table))
+        assert np.allclose(copied.sum(axis=1), 1, atol=1e-5)
+        gaps.append(np.abs(told - copied).sum(axis=1).mean() / 2)
+        batch.step(sample(told, np.random.default_rng(1)))
+    assert np.mean(gaps) < 0.02
+
+
+def test_an_imitation_of_a_player_that_cheats_is_refused() -> None:
+    class Cheat(UniformPolicy):
+        name = "cheat"
+
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            return np.full(len(masks), wrong)
+
+    for wrong in (-1, 2, 99):
+        with pytest.raises(ArchieError, match=f"cheat plays {wrong}, which is not legal: it can't be imitated"):
+            Imitation(Cheat(), PRESETS["mini"], Detail(), 1).watch(None, 100_000)
 
 
 def by_class(a: Abstraction, axis: int) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ from agents._cfr_kernels import (
 )
 from archie_env._core.rng import GOLDEN, below, mix
 from archie_env._core.showdown import award, high_value, low_value
-from archie_env._core.state import MAX_HAND, NO_CARD
+from archie_env._core.state import DISCARD, MAX_HAND, NO_CARD
 from archie_env._jit import inner, kernel
 
 REGRETS, AVERAGES = 0, 1
@@ -429,6 +429,25 @@ def traverse_many(
                 frozen, f, f_early, f_final, f_slots, frozen_bets, frozen_draws, explore, weight,
             )  # fmt: skip
     return worth[0], worth[1]
+
+
+@kernel
+def count_actions(places, actions, slots, bets, draws):
+    """Add 1 for each action where `find_decisions` found it; a discard without a slot counts for the most similar one."""
+    for i in range(len(places)):
+        drawing, block, node, which = places[i, 0], places[i, 1], places[i, 2], places[i, 3]
+        if not drawing:
+            bets[block, 3 * node + actions[i]] += 1
+            continue
+        nearest, least = 0, MAX_HAND + 1
+        for k in range(SLOTS):
+            if slots[which, k] != NO_SLOT:
+                differing, bits = 0, slots[which, k] ^ (actions[i] - DISCARD)
+                for card in range(MAX_HAND):
+                    differing += bits >> card & 1
+                if differing < least:
+                    nearest, least = k, differing
+        draws[block, nearest] += 1
 
 
 @kernel

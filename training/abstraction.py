@@ -62,10 +62,15 @@ class Detail:
     raisers: int = whole(1, 0, 3)
     """Rounds back for which it is known who raised last."""
     own_draws: int = whole(0, 0, 3)
-    """Detail of the player's own draws: 0 the last one in three sizes, 1 whether one before was of three cards or more, 2 the
-    one before, 3 all of them."""
+    """Detail of the player's own draws: 0 the last one in three sizes; 1 in four, for how long the player has stood pat, and
+    whether one or more cards were drawn before; 2 how many; 3 all draws."""
     other_draws: int = whole(0, 0, 3)
     """The same of the other player's."""
+
+
+def detail_config(detail: Detail) -> dict[str, Any]:
+    """What a run's configuration would say of a table of that detail; strategies carry it."""
+    return {"stages": [{"detail": {name: getattr(detail, name) for name in Detail.__slots__}}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +258,21 @@ def _numbered(keys: dict[int, Key]) -> NDArray[np.int64]:
 
 
 def _draw_class(draws: tuple[int, ...], detail: int) -> Key:
+    """A class of the cards thrown in each draw so far, oldest first; each detail tells apart all that a lower one does."""
     if not draws or detail == 3:
         return draws
+    last, fine = draws[-1], detail == 2
     if len(draws) == 1:
-        return (min(draws[0], 3 + detail),)
-    last, before, large = draws[-1], draws[-2], max(draws[:-1]) >= 3
-    return ((min(last, 2),), (min(last, 3), large), (min(last, 4), min(before, 3), large))[detail]
+        return (min(last, 3 + fine),)
+    if detail == 0:
+        return (min(last, 2),)
+    if last == 0:
+        drew = [n for n in draws if n]
+        return 0, len(draws) - draws.index(drew[-1]) if drew else 0, min(drew[-1], 2 + fine) if drew else 0
+    before = draws[-2]
+    if last == 1:
+        return 1, min(before, 3) if fine else before >= 2
+    return min(last, 3), fine and last == 2 and before >= 3
 
 
 def _past(rules: Rules, places: int, base: int, key: Callable[[int, tuple[int, ...]], Key]) -> NDArray[np.int64]:

@@ -1,8 +1,9 @@
-"""Train an opponent for one finished CFR strategy: ``python -m training.respond champion --seconds 600``.
+"""Train an opponent for one player: ``python -m training.respond champion --seconds 600``.
 
 The same traversals as in `training.cfr`, but the other player plays the target and learns nothing, so that what is learnt is a
-best response to it, up to the detail of the responder's own abstraction, which sees more of the public past than the target.
-What it wins is a lower bound on what a best response wins: `evaluation.best_response` measures it on fresh deals.
+best response to it, up to the detail of the responder's own abstraction, which sees more of the public past than a target of
+`training.cfr`.  In place of any other player its imitation is traversed, which is made of what it is seen to do.
+What the responder wins is a lower bound on what a best response wins: `evaluation.best_response` measures it on fresh deals.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from agents.archive import read_archive
 from agents.cfr import CFRPolicy
 from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
-from archie_env.rules import PRESETS
+from archie_env.policy import Policy, name_of
+from archie_env.rules import PRESETS, Rules, as_rules
 from training import cfr
 from training._cfr_kernels import REGRETS
-from training.abstraction import Detail, build
+from training.abstraction import Detail, build, detail_config
 from training.cfr_tables import Tables, strategy_tables
 from training.command import exit_status
 from training.folders import make_folder
+from training.imitation import Imitation
 from training.reference import match
 from training.settings import from_values
 
@@ -37,6 +40,12 @@ from training.settings import from_values
 _FIRST_TRAVERSALS: Final = 1_000_000
 _FIRST_REGRET: Final = 100.0 * _FIRST_TRAVERSALS / cfr.WEIGHT
 _EXPLORE: Final = 0.25
+WATCHED: Final = Detail(cards="medium", pots=((2, 3, 4), (2, 3, 5), (3, 5, 8)), other_draws=1)
+"""What an imitation of a player that is no CFR strategy tells apart, and its opponent too."""
+_TURNS: Final = 6
+"""How often such a player is watched: first against itself, then against what has been learnt by then."""
+_WATCHING: Final = 0.25
+"""The share of a budget in seconds that goes into watching."""
 RESPONSE: Final = "response.npz"
 
 
@@ -78,8 +87,9 @@ def target_tables(target: CFRPolicy, checkpoint: Path | None) -> tuple[Tables, i
 
 
 def respond(
-    target: CFRPolicy,
+    target: Policy,
     *,
+    rules: Rules | str = "archie",
     seconds: float = 0.0,
     traversals: int = 0,
     seed: int = 1,
@@ -89,16 +99,17 @@ def respond(
     start: float = 1.0,
     progress: Callable[[float, int, float], None] | None = None,
 ) -> CFRPolicy:
-    """An opponent trained against a strategy.
+    """An opponent trained against a player.
 
     Args:
-        target: whom to win from.
+        target: whom to win from: a CFR strategy, or anybody, who is asked for actions only.
+        rules: what is played, where the target is no CFR strategy, which has rules of its own.
         seconds: budget of wall time; 0 = no limit.
         traversals: budget of traversals, both positions counted; 0 = no limit.  With one thread it gives the same opponent
-            each time.
+            each time.  Of a player that is no CFR strategy as many decisions are watched.
         seed: of the hands to learn from.
         threads: on shared tables.
-        detail: what the opponent tells apart; `finer` than the target by default.
+        detail: what the opponent tells apart; `finer` than a CFR strategy by default, `WATCHED` for others.
         checkpoint: of the run that made the target: the opponent begins with its regrets instead of its strategy.  Which
             wins more depends on the target: try both.
         start: the share of the traversals behind those regrets that they are to count for.  With little left of them the
@@ -110,8 +121,8 @@ def respond(
         A strategy that takes the action of largest regret, one for each information set.
 
     Raises:
-        ArchieError: for a target that does not say how it was trained, a checkpoint of another, no budget, and numbers that
-            can't be.
+        ArchieError: for a target that does not say how it was trained, a checkpoint of another, no budget, numbers that
+            can't be, rules that tables have no place for, and a player that plays what is not legal.
     """
     if not (seconds > 0 or traversals > 0):
         raise ArchieError("no budget: expected seconds or traversals above 0")
@@ -119,27 +130,44 @@ def respond(
         whole_number(name, number, least)
     if not 0 <= start <= 1:
         raise ArchieError(f"start {start}: expected 0 to 1")
-    detail = detail or finer(target_detail(target))
-    abstraction = build(target.rules, detail)
-    known, gathered = target_tables(target, checkpoint)
+    if isinstance(target, CFRPolicy):
+        watched, table = None, target
+        detail = detail or finer(target_detail(target))
+    elif checkpoint is not None:
+        raise ArchieError(f"{checkpoint}: {name_of(target)} is no CFR strategy, so it has no regrets to begin with")
+    else:
+        watched = Imitation(target, as_rules(rules), WATCHED, seed)
+        table = watched.policy()  # until it is watched
+        detail = detail or WATCHED
+    abstraction = build(table.rules, detail)
+    walkers = cfr.Walkers(table.rules, threads, seed, _EXPLORE)
+    warm = cfr.Walkers(table.rules, 1, 0, 0.0)
+    warm.round(Tables.empty(abstraction), table, 0.0)  # compile, or load what was compiled, outside the budget
+    started, turns = time.perf_counter(), 1 if watched is None else _TURNS
+    if watched is not None:
+        watched.watch(None, -(-traversals // turns), seconds * _WATCHING / turns)
+        table = watched.policy()
+    known, gathered = target_tables(table, checkpoint)
     scale, begin = 1.0, _FIRST_TRAVERSALS
     if gathered:  # weights rise with time, so what is gathered rises with its square
         scale, begin = start**2, round(start * gathered)
     tables = known.grown(abstraction, scale)
-    walkers = cfr.Walkers(target.rules, threads, seed, _EXPLORE)
-    warm = cfr.Walkers(target.rules, 1, 0, 0.0)
-    warm.round(tables, target, 0.0)  # compile, or load what was compiled, outside the budget
-    done, started, share = 0, time.perf_counter(), 0.0
-    while share < 1:
-        worth = walkers.round(tables, target, (begin + done + walkers.traversals) / cfr.WEIGHT)
-        done += walkers.traversals
-        spent = time.perf_counter() - started
-        share = max(spent / seconds if seconds else 0.0, 2 * done / traversals if traversals else 0.0)
-        if progress:
-            progress(min(share, 1.0), 2 * done, float(worth.mean()) * 1000 / target.rules.stakes.blinds[1])
+    done, share = 0, 0.0
+    for turn in range(1, turns + 1):
+        while share < turn / turns:
+            worth = walkers.round(tables, table, (begin + done + walkers.traversals) / cfr.WEIGHT)
+            done += walkers.traversals
+            spent = time.perf_counter() - started
+            share = max(spent / seconds if seconds else 0.0, 2 * done / traversals if traversals else 0.0)
+            if progress:
+                progress(min(share, 1.0), 2 * done, float(worth.mean()) * 1000 / table.rules.stakes.blinds[1])
+        if watched is not None and turn < turns:
+            response = CFRPolicy(abstraction, *tables.strategy(1.0, REGRETS))
+            watched.watch(response, -(-traversals // turns), seconds * _WATCHING / turns)
+            table = watched.policy()
     meta = {
-        "config": {"stages": [{"detail": {name: getattr(detail, name) for name in Detail.__slots__}}]},
-        "responds_to": target.meta.get("config", {}),
+        "config": detail_config(detail),
+        "responds_to": table.meta.get("config", {}) if watched is None else name_of(target),
         "traversals": 2 * done,
         "seed": seed,
     }
@@ -148,8 +176,8 @@ def respond(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training.respond", description="Train an opponent for a CFR strategy.")
-    parser.add_argument("target", help="champion, cfr_small or cfr:PATH")
+    parser = argparse.ArgumentParser(prog="python -m training.respond", description="Train an opponent for one player.")
+    parser.add_argument("target", help="champion, cfr:PATH, rule_based, ppo:PATH, ...")
     parser.add_argument("--rules", default="archie", choices=list(PRESETS))
     parser.add_argument("--checkpoint", type=Path, help="of the run that made the target")
     parser.add_argument("--out", type=Path, default=Path("runs/response"))
@@ -164,10 +192,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def work() -> None:
         whole_number("deals", chosen.deals, 2)
         target = load_agent(chosen.target, chosen.rules)
-        if not isinstance(target, CFRPolicy):
-            raise ArchieError(
-                f"target {chosen.target}: expected a CFR strategy; evaluation.best_response responds to any player"
-            )
         make_folder(chosen.out)
         with tqdm(total=1000, file=sys.stderr, leave=False, disable=None) as bar:
 
@@ -176,11 +200,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 bar.set_postfix_str(f"{done:,} traversals, worth {worth:+.0f} mbb while learning")
 
             response = respond(
-                target, seconds=chosen.seconds, traversals=chosen.traversals, seed=chosen.seed, threads=chosen.threads,
-                checkpoint=chosen.checkpoint, start=chosen.start, progress=progress,
+                target, rules=chosen.rules, seconds=chosen.seconds, traversals=chosen.traversals, seed=chosen.seed,
+                threads=chosen.threads, checkpoint=chosen.checkpoint, start=chosen.start, progress=progress,
             )  # fmt: skip
         response.save(chosen.out / RESPONSE)
-        score = match(response, target, chosen.deals, chosen.seed + 1_000_000, target.rules)
+        score = match(response, target, chosen.deals, chosen.seed + 1_000_000, response.rules)
         print(f"{response.meta['traversals']:,} traversals; wins {score.mean:+.1f} mbb/hand (SE {score.error:.1f}), "
               f"{chosen.deals:,} deals played twice, seed {chosen.seed + 1_000_000}")  # fmt: skip
         print(f"{chosen.out / RESPONSE}: load it as cfr:{chosen.out / RESPONSE}")
