@@ -170,6 +170,7 @@ def play_match(
     time_limit: float | tuple[float | None, float | None] | None = None,
     probabilities: bool = False,
     until: float | None = None,
+    error: float | None = None,
     earlier: MatchResult | None = None,
     written: Callable[[MatchResult], None] | None = None,
 ) -> MatchResult:
@@ -190,6 +191,8 @@ def play_match(
         probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
         until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
             ``deals`` is then the most that are played.
+        error: go on beyond ``deals``, in whole chunks, until the standard error is at most so many mbb per hand.  When that is
+            depends on how results spread and not on who is ahead, so intervals stay what they are (Chow and Robbins 1965).
         earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
         written: called with the result so far after each chunk.
 
@@ -206,10 +209,12 @@ def play_match(
         raise ArchieError(f"seed {seed}: expected 0 or more")
     if until is not None and not until > 0:
         raise ArchieError(f"until {until}: expected a width of more than 0 mbb per hand")
+    if error is not None and not error > 0:
+        raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
     nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
     if earlier is None:
         earlier = replace(nothing, sequence=PairSequence(rules.reserve))
-    _check_earlier(earlier, nothing, deals, chunk)
+    _check_earlier(earlier, nothing, deals, chunk, error is not None)
     result, start = earlier, time.perf_counter()
     limits = time_limit if isinstance(time_limit, tuple) else (time_limit, time_limit)
     umpires = [
@@ -217,8 +222,9 @@ def play_match(
         for player, limit, faults in zip((a, b), limits, earlier.faults, strict=True)
     ]
     try:
-        while (first := result.totals.deals) < deals and not _narrower(result, until):
-            n = min(chunk, deals - first)
+        while not _enough(result, deals, error) and not _narrower(result, until):
+            first = result.totals.deals
+            n = chunk if error is not None else min(chunk, deals - first)
             more, folds = _play_chunk(umpires, first, n, rules, seed)
             (ad, ab), (bd, bb) = (folds + result.folds).tolist()
             result = MatchResult(
@@ -242,15 +248,21 @@ def play_match(
     return result
 
 
-def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int) -> None:
+def _enough(result: MatchResult, deals: int, error: float | None) -> bool:
+    """Whether a match has its deals and, where it is to be known so well, its standard error."""
+    return result.totals.deals >= deals and (error is None or result.mbb.standard_error <= error)
+
+
+def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int, beyond: bool) -> None:
     """Refuse a first part that is not of this match."""
     for name in ("a", "b", "rules", "seed"):
         had, wanted = getattr(earlier, name), getattr(expected, name)
         if had != wanted:
             raise ArchieError(f"the earlier part of the match has {name} {had!r}: expected {wanted!r}")
     done = earlier.totals.deals
-    if done > deals or (done < deals and done % chunk):
-        raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}, and at most {deals}")
+    if (done > deals and not beyond) or ((done < deals or beyond) and done % chunk):
+        most = "" if beyond else f", and at most {deals}"
+        raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}{most}")
     if earlier.sequence is None:
         raise ArchieError("the earlier part was kept without its sequence: play the match from the start")
 

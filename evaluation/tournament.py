@@ -56,6 +56,8 @@ class Conditions:
     chunk: int = CHUNK
     time_limit: float | None = None
     """Seconds a player may take for one batch of decisions, see `evaluation.faults.TimedCalls`."""
+    error: float | None = None
+    """Matches go on beyond ``deals`` until their standard error is at most so many mbb per hand."""
 
     def check(self) -> None:
         """Raise `ArchieError` for what no match could be played under."""
@@ -65,6 +67,8 @@ class Conditions:
                 raise ArchieError(f"{name} {getattr(self, name)}: expected at least {least}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise ArchieError(f"time limit {self.time_limit}: expected more than 0 seconds")
+        if self.error is not None and not self.error > 0:
+            raise ArchieError(f"error {self.error}: expected more than 0 mbb per hand")
 
     def cell_seed(self, a: str, b: str) -> int:
         """The seed of the match between two players, the same for (a, b) and (b, a)."""
@@ -82,6 +86,7 @@ class Conditions:
             "seed": self.seed,
             "chunk": self.chunk,
             "time_limit": self.time_limit,
+            "error": self.error,
             "rules": as_rules(self.rules).to_dict(),
             "versions": versions,
         }
@@ -158,7 +163,7 @@ def _play(a: str, b: str, conditions: Conditions, part: Path | None) -> dict[str
     rules = conditions.rules
     result = play_match(
         load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
-        time_limit=conditions.time_limit, written=keep,
+        time_limit=conditions.time_limit, error=conditions.error, written=keep,
         earlier=read_cell(part, manifest) if part is not None and part.exists() else None,
     )  # fmt: skip
     return result.to_dict()
@@ -315,6 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("agents", nargs="+", metavar="AGENT")
     parser.add_argument("--deals", type=int, default=20_000, help="deal pairs in each match (default 20000)")
+    parser.add_argument("--error", type=float, metavar="MBB", help="go on until no standard error is larger than this")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rules", default="archie", choices=list(PRESETS))
     parser.add_argument("--chunk", type=int, default=CHUNK, help=f"deals played side by side (default {CHUNK})")
@@ -328,7 +334,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
-    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit)
+    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error)
     try:
         if options.resume and options.out is None:
             raise ArchieError("--resume: expected --out with the folder to go on with")

@@ -496,3 +496,29 @@ def test_learning_curves_are_read_from_event_files(tmp_path: Path, capsys: pytes
     assert (tmp_path / "learning_curves.png").exists()
     assert pictures(["--out", str(tmp_path)]) == 2
     assert "nothing to draw" in capsys.readouterr().err
+
+
+def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
+    conditions = replace(CONDITIONS, error=300.0)
+    play(("raise_draw", "uniform"), conditions, tmp_path)
+    pair = ("raise_draw", "uniform")
+    path = cell_file(tmp_path, *pair)
+    whole = read_cell(path, conditions.manifest(pair))
+    deals, seed = whole.totals.deals, CONDITIONS.cell_seed(*pair)
+    assert whole.mbb.standard_error <= 300
+    assert deals > 60
+    assert deals % 32 == 0
+    players = load(pair[0]), load(pair[1])
+    before = play_match(*players, deals - 32, seed, chunk=32)
+    assert before.mbb.standard_error > 300
+    assert play_match(*players, deals, seed, chunk=32).totals == whole.totals
+    path.unlink()
+    write_cell(part_file(path), conditions.manifest(pair), before)  # killed after more deals than were asked for at least
+    play(pair, conditions, tmp_path, resume=True)
+    assert read_cell(path, conditions.manifest(pair)).totals == whole.totals
+    with pytest.raises(ArchieError, match=r"error 300\.0 is now None"):
+        play(pair, CONDITIONS, tmp_path, resume=True)
+    with pytest.raises(ArchieError, match=r"error -1: expected more than 0 mbb per hand"):
+        play(pair, replace(CONDITIONS, error=-1), tmp_path)
+    with pytest.raises(ArchieError, match=r"whole chunks of 32$"):
+        play_match(*players, 60, seed, chunk=32, error=300.0, earlier=play_match(*players, 61, seed, chunk=32))
