@@ -262,6 +262,10 @@ def test_a_checkpoint_of_another_configuration_is_refused_by_key(tmp_path: Path)
         cfr.train(trained(traversals=4000, seed=2), tmp_path, resume=True, quiet=True)
     longer = cfr.train(trained(traversals=8000), tmp_path, resume=True, quiet=True)
     assert longer.meta["traversals"] == 8000
+    rough = cfr.train(trained(traversals=8000, levels=15), tmp_path, resume=True, quiet=True)  # only written anew
+    assert set(np.unique(rough.bets)) == set(range(0, 256, 17))
+    assert np.abs(rough.bets.astype(int) - longer.bets).max() <= 9
+    assert np.abs(rough.draws.astype(int) - longer.draws).max() <= 9
 
 
 def test_tables_grown_from_coarser_ones_play_as_those_did(tmp_path: Path) -> None:
@@ -345,6 +349,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
     [
         ("explor = 0.5", "unknown key 'explor': expected one of"),
         ("explore = 2", "explore = 2: expected a number 0 to 1"),
+        ("levels = 50", "levels = 50: expected a divisor of 255"),
         ("[[stages]]\ntraversals = 0", r"stages\[0\]: traversals = 0 and seconds = 0"),
         ('[[stages]]\ntraversals = 1\ndetail = { cards = "grand" }', r"stages\[0\].detail.cards = 'grand': expected one of"),
         ("[[stages]]\ntraversals = 1\ndetail = { pots = [[2], [3]] }", r"stages\[0\].detail.pots .* 3 rounds after the first"),

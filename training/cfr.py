@@ -168,7 +168,7 @@ class Run:
             "seconds": round(self.seconds, 1),
             "versions": {name: version(name) for name in ("numpy", "numba")},
         }
-        return CFRPolicy(self.abstraction, *self.tables.strategy(self.config.drop), meta)
+        return CFRPolicy(self.abstraction, *self.tables.strategy(self.config.drop, levels=self.config.levels), meta)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint, whole or not at all."""
@@ -185,11 +185,12 @@ class Run:
         """
         arrays, meta = read_archive(path, FORMAT, VERSION)
         trained = from_values(Config, meta.get("config"), str(path))
-        compared = _with_budgets_of(self.config, replace(trained, report=self.config.report, drop=self.config.drop))
+        after = {name: getattr(self.config, name) for name in ("report", "drop", "levels")}
+        compared = _with_budgets_of(self.config, replace(trained, **after))
         if compared != self.config:
             raise ConfigError(
                 f"{path}: another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
-                "[report] and the last stage's budget may differ to resume it"
+                "levels, [report] and the last stage's budget may differ to resume it"
             )
         try:
             self.account = Account(**meta["account"])

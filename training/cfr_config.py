@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.cfr import STEPS
 from training.abstraction import Detail
 from training.settings import RULES, Played, real, several, shown, tables, whole
 
@@ -50,6 +51,8 @@ class Config(Played):
     """How often an action of the traverser is looked at that is never taken."""
     drop: float = real(0.05, 0.0, 0.5)
     """Actions less likely than this are left out of the finished strategy."""
+    levels: int = whole(STEPS, 5, STEPS)
+    """Its probabilities are rounded to multiples of 1 / levels; with fewer the file is smaller."""
     stages: tuple[Stage, ...] = tables(Stage, "stages")
     report: Report = field(default_factory=Report)
 
@@ -59,6 +62,8 @@ class Config(Played):
             yield from unplayable
             return
         rules = self.played()
+        if STEPS % self.levels:
+            yield f"levels = {self.levels}: expected a divisor of {STEPS} from 5, such as 15, 51 or {STEPS}"
         if "human" in self.report.agents:
             yield "report.agents: human: expected players that need no terminal"
         for i, stage in enumerate(self.stages):

@@ -52,18 +52,20 @@ class Tables:
                     done += len(chosen)
         return result
 
-    def strategy(self, drop: float, part: int = AVERAGES) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def strategy(self, drop: float, part: int = AVERAGES, levels: int = STEPS) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """A strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``.
 
         Args:
             drop: probability under which an action is left out; 1 keeps the likeliest alone.
             part: ``AVERAGES``, or ``REGRETS`` for the strategy of the moment.
+            levels: a divisor of 255; probabilities are rounded to multiples of 1 / levels.
         """
         bets = np.zeros(self.bets[:, 0].shape, np.uint8)
         draws = np.zeros(self.draws[:, 0].shape, np.uint8)
-        quantise(self.bets[:, part], 3, drop, STEPS, bets)
-        quantise(self.draws[:, part], SLOTS, drop, STEPS, draws)
-        return bets, draws
+        quantise(self.bets[:, part], 3, drop, levels, bets)
+        quantise(self.draws[:, part], SLOTS, drop, levels, draws)
+        unit = np.uint8(STEPS // levels)
+        return bets * unit, draws * unit
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:
