@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,28 @@ def test_finer_abstractions_tell_more_apart() -> None:
     a = build(ARCHIE, Detail())
     b = build(ARCHIE, Detail(raisers=2, own_draws=1, other_draws=2))
     assert a.information_sets < b.information_sets
+
+
+def test_classes_of_draws_know_for_how_long_a_player_stood_pat() -> None:
+    def classes(detail: int) -> dict[tuple[int, ...], int]:
+        table = build(ARCHIE, Detail(own_draws=detail)).parts["own"]
+        codes = {draws: sum(n * 6**i for i, n in enumerate(draws)) for r in (1, 2, 3) for draws in product(range(6), repeat=r)}
+        return {draws: int(table[len(draws), code]) for draws, code in codes.items()}
+
+    all_classes = [classes(detail) for detail in range(4)]
+    for coarse, fine in pairwise(all_classes):
+        for r in (1, 2, 3):  # what a detail tells apart, the next does too
+            seen: dict[int, set[int]] = {}
+            for draws in product(range(6), repeat=r):
+                seen.setdefault(fine[draws], set()).add(coarse[draws])
+            assert all(len(found) == 1 for found in seen.values())
+    for known in all_classes[1:3]:
+        assert (
+            len({known[draws] for draws in ((0, 0, 0), (1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 2, 0), (1, 1, 1), (1, 2, 1))}) == 7
+        )
+        assert known[2, 1, 0] == known[1, 1, 0] == known[0, 1, 0]
+    assert all_classes[1][1, 2, 0] == all_classes[1][1, 3, 0]
+    assert all_classes[2][1, 2, 0] != all_classes[2][1, 3, 0]
 
 
 @pytest.mark.parametrize("name", ["early", "final", "slots", "pot", "own"])

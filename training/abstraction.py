@@ -62,8 +62,9 @@ class Detail:
     raisers: int = whole(1, 0, 3)
     """Rounds back for which it is known who raised last."""
     own_draws: int = whole(0, 0, 3)
-    """Detail of the player's own draws: 0 the last one in three sizes; 1 in four, for how long the player has stood pat, and
-    whether one or more cards were drawn before; 2 how many; 3 all draws."""
+    """Detail of the player's own draws.  0: the size of the last, 0, 1 or more (of a first draw 0, 1, 2 or more).  1: 0, 1, 2 or
+    more; after standing pat since when, and whether one card or more were drawn last; after one card whether two or more were
+    drawn before.  2: one, two or more there.  3: all draws."""
     other_draws: int = whole(0, 0, 3)
     """The same of the other player's."""
 
@@ -267,8 +268,8 @@ def _draw_class(draws: tuple[int, ...], detail: int) -> Key:
     if detail == 0:
         return (min(last, 2),)
     if last == 0:
-        drew = [n for n in draws if n]
-        return 0, len(draws) - draws.index(drew[-1]) if drew else 0, min(drew[-1], 2 + fine) if drew else 0
+        drew = max((i for i, n in enumerate(draws) if n), default=None)  # the last draw that was not standing pat
+        return (0, 0, 0) if drew is None else (0, len(draws) - drew, min(draws[drew], 2 + fine))
     before = draws[-2]
     if last == 1:
         return 1, min(before, 3) if fine else before >= 2
