@@ -192,7 +192,8 @@ def play_match(
         until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
             ``deals`` is then the most that are played.
         error: go on beyond ``deals``, in whole chunks, until the standard error is at most so many mbb per hand.  When that is
-            depends on how results spread and not on who is ahead, so intervals stay what they are (Chow and Robbins 1965).
+            depends on how results spread and not on who is ahead, so with thousands of deals intervals stay what they are (Chow
+            and Robbins 1965).
         earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
         written: called with the result so far after each chunk.
 
@@ -209,6 +210,8 @@ def play_match(
         raise ArchieError(f"seed {seed}: expected 0 or more")
     if until is not None and not until > 0:
         raise ArchieError(f"until {until}: expected a width of more than 0 mbb per hand")
+    if until is not None and error is not None:
+        raise ArchieError("until and error: expected one of them, as deals are the most for one and the least for the other")
     if error is not None and not error > 0:
         raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
     nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)

@@ -428,6 +428,7 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     for wrong, words in (
         (["--threads", "0"], "threads 0: expected a whole number of at least 1"),  # it would wait for nobody, for ever
         (["--seed", "-1"], "seed -1: expected"),
+        (["--traversals", "-9", "--seconds", "1"], "traversals -9: expected"),
         (["--start", "-1"], "start -1.0: expected 0 to 1"),
         (["--deals", "1"], "deals 1: expected a whole number of at least 2"),
         (["--traversals", "0"], "no budget"),
@@ -439,6 +440,8 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--deals", "200"]) == 0
     assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--checkpoint", "none.npz"]) == 2
     assert "rule_based is no CFR strategy, so it has no regrets to begin with" in capsys.readouterr().err
+    assert respond.main(["human", "--traversals", "4000"]) == 2
+    assert "human: expected a player that needs no terminal" in capsys.readouterr().err
     assert respond.main(["rule_based", "--rules", "barge", "--traversals", "4000"]) == 2
     assert "expected simultaneous draws" in capsys.readouterr().err
 
@@ -451,6 +454,17 @@ def test_a_responder_to_an_imitation_wins_most_of_what_can_be_won_from_the_playe
     best = measure(player, rules).evaluation.exploitability * 500
     won = match(response, player, 20_000, 5, PRESETS[rules])
     assert 0.85 * best - 5 * won.error < won.mean < best + 5 * won.error
+
+
+def test_an_imitation_is_watched_only_while_there_is_budget_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = []
+    monkeypatch.setattr(Imitation, "watch", lambda self, other, *budget, **more: watched.append(other))
+    respond.respond(
+        load("call", "mini"), rules="mini", traversals=60_000, threads=2
+    )  # all of it in the first round of two threads
+    assert watched == [None, None]
+    respond.respond(load("call", "mini"), rules="mini", traversals=60_000)
+    assert len(watched) == 2 + 7
 
 
 def test_a_responder_to_an_imitation_is_reproducible_by_traversals() -> None:
@@ -484,6 +498,8 @@ def test_an_imitation_of_a_player_that_cheats_is_refused() -> None:
         def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
             return np.full(len(masks), wrong)
 
+    with pytest.raises(ArchieError, match="no budget"):
+        Imitation(UniformPolicy(), PRESETS["mini"], Detail(), 1).watch(None)
     for wrong in (-1, 2, 99):
         with pytest.raises(ArchieError, match=f"cheat plays {wrong}, which is not legal: it can't be imitated"):
             Imitation(Cheat(), PRESETS["mini"], Detail(), 1).watch(None, 100_000)

@@ -520,5 +520,7 @@ def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
         play(pair, CONDITIONS, tmp_path, resume=True)
     with pytest.raises(ArchieError, match=r"error -1: expected more than 0 mbb per hand"):
         play(pair, replace(CONDITIONS, error=-1), tmp_path)
+    with pytest.raises(ArchieError, match="until and error: expected one of them"):
+        play_match(*players, 60, until=9.0, error=9.0)
     with pytest.raises(ArchieError, match=r"whole chunks of 32$"):
         play_match(*players, 60, seed, chunk=32, error=300.0, earlier=play_match(*players, 61, seed, chunk=32))

@@ -62,9 +62,9 @@ class Detail:
     raisers: int = whole(1, 0, 3)
     """Rounds back for which it is known who raised last."""
     own_draws: int = whole(0, 0, 3)
-    """Detail of the player's own draws.  0: the size of the last, 0, 1 or more (of a first draw 0, 1, 2 or more).  1: 0, 1, 2 or
-    more; after standing pat since when, and whether one card or more were drawn last; after one card whether two or more were
-    drawn before.  2: one, two or more there.  3: all draws."""
+    """Detail of the player's own draws.  0: how many cards the last took, 2 for more (after a single draw 3).  1: the same up
+    to 3; after standing pat for how long, and whether one card or more were drawn last; after drawing one whether the draw
+    before took two or more.  2: how many, up to 3, in place of whether.  3: all draws."""
     other_draws: int = whole(0, 0, 3)
     """The same of the other player's."""
 

@@ -64,8 +64,9 @@ class Tables:
         draws = np.zeros(self.draws[:, 0].shape, np.uint8)
         quantise(self.bets[:, part], 3, drop, levels, bets)
         quantise(self.draws[:, part], SLOTS, drop, levels, draws)
-        unit = np.uint8(STEPS // levels)
-        return bets * unit, draws * unit
+        for table in (bets, draws):
+            table *= STEPS // levels
+        return bets, draws
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:

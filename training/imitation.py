@@ -7,6 +7,7 @@ costs winnings and never adds any; it is least wrong where the player was watche
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -43,24 +44,32 @@ class Imitation:
 
     def __init__(self, target: Policy, rules: Rules, detail: Detail, seed: int) -> None:
         self._target, self._detail = target, detail
-        self._tables = [Tables.empty(build(rules, kept)) for kept in (Detail(), detail)]
+        outline = Detail(
+            cards="exact" if detail.cards == "exact" else "coarse"
+        )  # exact hands number their discards differently
+        self._tables = [Tables.empty(build(rules, kept)) for kept in (outline, detail)]
         self._places = [CFRPolicy(table.abstraction, *table.strategy(0.0)).places for table in self._tables]
         self._batch, self._generator = Batch(_GAMES, rules, seed), np.random.default_rng(seed)
         self._seat = np.arange(_GAMES) % 2
         self.decisions = 0
         """Of the player, counted."""
 
-    def watch(self, other: Policy | None, decisions: int = 0, seconds: float = 0.0) -> None:
+    def watch(
+        self, other: Policy | None, decisions: int = 0, seconds: float = 0.0, progress: Callable[[], None] | None = None
+    ) -> None:
         """Let the player play and count what it does.
 
         Args:
             other: against whom; None = itself.
             decisions: how many to count at least; 0 = as many as the time allows.
             seconds: wall time; 0 = no limit.
+            progress: called now and then.
 
         Raises:
-            ArchieError: for a player that plays what is not legal.
+            ArchieError: for no budget, and a player that plays what is not legal.
         """
+        if not (decisions > 0 or seconds > 0):
+            raise ArchieError("no budget: expected decisions or seconds above 0")
         batch, enough, started = self._batch, self.decisions + decisions, time.perf_counter()
         while (not decisions or self.decisions < enough) and (not seconds or time.perf_counter() - started < seconds):
             own = np.ones(_GAMES, np.bool_) if other is None else batch.to_act == self._seat
@@ -75,6 +84,8 @@ class Imitation:
                     self._count(rows, masks, chosen)
                 actions[places] = np.where(stray[places], actions[places], chosen)
             batch.step(actions)
+            if progress:
+                progress()
 
     def _count(self, rows: NDArray[np.int8], masks: NDArray[np.int8], actions: NDArray[np.int64]) -> None:
         for table, place in zip(self._tables, self._places, strict=True):

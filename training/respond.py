@@ -106,7 +106,8 @@ def respond(
         rules: what is played, where the target is no CFR strategy, which has rules of its own.
         seconds: budget of wall time; 0 = no limit.
         traversals: budget of traversals, both positions counted; 0 = no limit.  With one thread it gives the same opponent
-            each time.  Of a player that is no CFR strategy as many decisions are watched.
+            each time.  Of a player that is no CFR strategy as many decisions are watched.  Several threads do tens of thousands
+            in a round.
         seed: of the hands to learn from.
         threads: on shared tables.
         detail: what the opponent tells apart; `finer` than a CFR strategy by default, `WATCHED` for others.
@@ -114,8 +115,8 @@ def respond(
             wins more depends on the target: try both.
         start: the share of the traversals behind those regrets that they are to count for.  With little left of them the
             opponent learns faster where it comes often, and forgets what it knew where it does not.
-        progress: called after each round with the share of the budget, the traversals, and what the last were worth in mbb
-            per hand.
+        progress: called now and then with the share of the budget, the traversals, and what the last were worth in mbb per
+            hand.
 
     Returns:
         A strategy that takes the action of largest regret, one for each information set.
@@ -126,7 +127,7 @@ def respond(
     """
     if not (seconds > 0 or traversals > 0):
         raise ArchieError("no budget: expected seconds or traversals above 0")
-    for name, number, least in (("seed", seed, 0), ("threads", threads, 1)):
+    for name, number, least in (("seed", seed, 0), ("threads", threads, 1), ("traversals", traversals, 0)):
         whole_number(name, number, least)
     if not 0 <= start <= 1:
         raise ArchieError(f"start {start}: expected 0 to 1")
@@ -143,27 +144,32 @@ def respond(
     walkers = cfr.Walkers(table.rules, threads, seed, _EXPLORE)
     warm = cfr.Walkers(table.rules, 1, 0, 0.0)
     warm.round(Tables.empty(abstraction), table, 0.0)  # compile, or load what was compiled, outside the budget
-    started, turns = time.perf_counter(), 1 if watched is None else _TURNS
     if watched is not None:
-        watched.watch(None, -(-traversals // turns), seconds * _WATCHING / turns)
+        watched.watch(None, 1)
+    turns, done, share, worth, started = 1 if watched is None else _TURNS, 0, 0.0, 0.0, time.perf_counter()
+
+    def tell() -> None:
+        if progress:
+            progress(min(share, 1.0), 2 * done, worth * 1000 / table.rules.stakes.blinds[1])
+
+    if watched is not None:
+        watched.watch(None, -(-traversals // turns), seconds * _WATCHING / turns, tell)
         table = watched.policy()
-    known, gathered = target_tables(table, checkpoint)
+    tables, gathered = target_tables(table, checkpoint)
     scale, begin = 1.0, _FIRST_TRAVERSALS
     if gathered:  # weights rise with time, so what is gathered rises with its square
         scale, begin = start**2, round(start * gathered)
-    tables = known.grown(abstraction, scale)
-    done, share = 0, 0.0
+    tables = tables.grown(abstraction, scale)
     for turn in range(1, turns + 1):
         while share < turn / turns:
-            worth = walkers.round(tables, table, (begin + done + walkers.traversals) / cfr.WEIGHT)
+            worth = float(walkers.round(tables, table, (begin + done + walkers.traversals) / cfr.WEIGHT).mean())
             done += walkers.traversals
             spent = time.perf_counter() - started
             share = max(spent / seconds if seconds else 0.0, 2 * done / traversals if traversals else 0.0)
-            if progress:
-                progress(min(share, 1.0), 2 * done, float(worth.mean()) * 1000 / table.rules.stakes.blinds[1])
-        if watched is not None and turn < turns:
+            tell()
+        if watched is not None and share < 1:
             response = CFRPolicy(abstraction, *tables.strategy(1.0, REGRETS))
-            watched.watch(response, -(-traversals // turns), seconds * _WATCHING / turns)
+            watched.watch(response, -(-traversals // turns), seconds * _WATCHING / turns, tell)
             table = watched.policy()
     meta = {
         "config": detail_config(detail),
@@ -191,6 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def work() -> None:
         whole_number("deals", chosen.deals, 2)
+        if chosen.target == "human":
+            raise ArchieError("agent human: expected a player that needs no terminal")
         target = load_agent(chosen.target, chosen.rules)
         make_folder(chosen.out)
         with tqdm(total=1000, file=sys.stderr, leave=False, disable=None) as bar:
