@@ -278,12 +278,20 @@ def test_a_killed_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed.draws, whole.draws)
 
 
-def test_a_checkpoint_of_another_configuration_is_refused_by_key(tmp_path: Path) -> None:
+def shuffled(a: Abstraction) -> Abstraction:
+    return Abstraction.of(a.rules, {**a.parts, "other": a.parts["other"].max() - a.parts["other"]})
+
+
+def test_a_checkpoint_of_another_configuration_is_refused_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cfr.train(trained(traversals=4000), tmp_path, quiet=True)
     with pytest.raises(ConfigError, match=r"seed = 1 and 2"):
         cfr.train(trained(traversals=4000, seed=2), tmp_path, resume=True, quiet=True)
     longer = cfr.train(trained(traversals=8000), tmp_path, resume=True, quiet=True)
     assert longer.meta["traversals"] == 8000
+    with monkeypatch.context() as patched:  # code that makes other classes of the same number
+        patched.setattr(cfr, "build", lambda rules, detail: shuffled(build(rules, detail)))
+        with pytest.raises(ArchieError, match="its classes are not those that this version makes"):
+            cfr.train(trained(traversals=12000), tmp_path, resume=True, quiet=True)
     rough = cfr.train(trained(traversals=8000, levels=15), tmp_path, resume=True, quiet=True)  # only written anew
     assert set(np.unique(rough.bets)) == set(range(0, 256, 17))
     assert np.abs(rough.bets.astype(int) - longer.bets).max() <= 9

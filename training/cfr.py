@@ -23,7 +23,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 from agents import load as load_agent
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
-from agents.archive import read_archive, write_archive
+from agents.archive import digest, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import rulebook
@@ -174,6 +174,7 @@ class Run:
         """Write the checkpoint, whole or not at all."""
         account = {name: getattr(self.account, name) for name in Account.__slots__}
         meta = {"format": FORMAT, "version": VERSION, "config": self.config.to_dict(), "account": account}
+        meta["abstraction"] = digest(self.abstraction.parts)
         walks = np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
         write_archive(path, {"walks": walks, "bets": self.tables.bets, "draws": self.tables.draws}, meta)
 
@@ -195,6 +196,8 @@ class Run:
         try:
             self.account = Account(**meta["account"])
             abstraction = self.abstractions[self.account.stage]
+            if meta["abstraction"] != digest(abstraction.parts):
+                raise ArchieError(f"{path}: its classes are not those that this version makes: expected its own checkpoint")
             tables = Tables.empty(abstraction)
             for name, into in (("bets", tables.bets), ("draws", tables.draws)):
                 if arrays[name].shape != into.shape or arrays[name].dtype != into.dtype:

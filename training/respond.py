@@ -19,7 +19,7 @@ from typing import Final
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
 from agents import load as load_agent
-from agents.archive import read_archive
+from agents.archive import digest, read_archive
 from agents.cfr import CFRPolicy
 from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
@@ -76,7 +76,7 @@ def target_tables(target: CFRPolicy, checkpoint: Path | None) -> tuple[Tables, i
     arrays, meta = read_archive(checkpoint, cfr.FORMAT, cfr.VERSION)
     a = target.abstraction
     try:
-        fits = arrays["bets"].shape == (a.bet_blocks, 2, a.width) and arrays["draws"].shape[0] == a.draw_blocks
+        fits = meta["abstraction"] == digest(a.parts)
         account = meta["account"]
         traversals = account["before"] + account["traversals"]
     except (KeyError, TypeError, ValueError, AttributeError):
