@@ -63,6 +63,7 @@ WALK = np.dtype(
         ("slot_chance", "f8", (3, SLOTS)),
         ("slot_worth", "f8", (3, SLOTS)),
         ("slot_tried", "i8", (3, SLOTS)),
+        ("apart", "i8", (16,)),  # keeps what one thread writes out of the next one's cache lines
     ]
 )
 

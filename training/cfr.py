@@ -202,7 +202,8 @@ class Run:
             for name, into in (("bets", tables.bets), ("draws", tables.draws)):
                 if arrays[name].shape != into.shape or arrays[name].dtype != into.dtype:
                     raise ArchieError(f"{path}: {name} {arrays[name].shape}: expected {into.shape}")
-            self.tables = Tables(abstraction, arrays["bets"], arrays["draws"])
+                into[:] = arrays[name]
+            self.tables = tables
             self.walkers.walks = np.frombuffer(arrays["walks"].tobytes(), WALK).reshape(self.walkers.walks.shape).copy()
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArchieError(
