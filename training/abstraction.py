@@ -315,9 +315,8 @@ def build(rules: Rules, detail: Detail) -> Abstraction:
         table = np.zeros((4, LAST_RAISERS), np.int64)
         for r in range(rules.rounds):
             for code in range(3**r):
-                seen = [
-                    code // 3**i % 3 for i in range(max(0, r - detail.raisers), r)
-                ]  # 0 nobody, 1 the dealer, 2 the big blind
+                # 0 nobody, 1 the dealer, 2 the big blind
+                seen = [code // 3**i % 3 for i in range(max(0, r - detail.raisers), r)]
                 relative = [0 if who == 0 else 1 + (who - 1 != position) for who in seen]
                 table[r, code] = sum(who * 3**i for i, who in enumerate(relative))
         return table

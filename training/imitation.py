@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from agents.cfr import CFRPolicy
+from archie_env._core.batch import first_illegal_at
 from archie_env.batch import Batch, whole_actions
 from archie_env.errors import ArchieError
+from archie_env.observation import rulebook
 from archie_env.policy import Policy, name_of
 from archie_env.rules import Rules
 from training._cfr_kernels import AVERAGES, count_actions
@@ -44,11 +46,11 @@ class Imitation:
 
     def __init__(self, target: Policy, rules: Rules, detail: Detail, seed: int) -> None:
         self._target, self._detail = target, detail
-        outline = Detail(
-            cards="exact" if detail.cards == "exact" else "coarse"
-        )  # exact hands number their discards differently
+        # Exact hands have discards of their own, which those of others would be mistaken for
+        outline = Detail(cards="exact" if detail.cards == "exact" else "coarse")
         self._tables = [Tables.empty(build(rules, kept)) for kept in (outline, detail)]
         self._places = [CFRPolicy(table.abstraction, *table.strategy(0.0)).places for table in self._tables]
+        self._books = rulebook(rules)
         self._batch, self._generator = Batch(_GAMES, rules, seed), np.random.default_rng(seed)
         self._seat = np.arange(_GAMES) % 2
         self.decisions = 0
@@ -79,7 +81,10 @@ class Imitation:
                 if player is None or not len(places):
                     continue
                 rows, masks = batch.observations[places], batch.masks[places]
-                chosen = _legal(player, player.act(rows, masks, self._generator), masks)
+                chosen = whole_actions(player.act(rows, masks, self._generator), len(places), name_of(player))
+                bad = first_illegal_at(batch.games, self._books, places, chosen)
+                if bad >= 0:
+                    raise ArchieError(f"{name_of(player)} plays {chosen[bad]}, which is not legal: it can't be imitated")
                 if player is self._target:
                     self._count(rows, masks, chosen)
                 actions[places] = np.where(stray[places], actions[places], chosen)
@@ -104,12 +109,3 @@ class Imitation:
         result.draws[:] += whole.draws
         meta = {"imitates": name_of(self._target), "decisions": self.decisions, "config": detail_config(self._detail)}
         return CFRPolicy(whole.abstraction, *result.strategy(0.0), meta)
-
-
-def _legal(player: Policy, given: ArrayLike, masks: NDArray[np.int8]) -> NDArray[np.int64]:
-    actions = whole_actions(given, len(masks), name_of(player))
-    legal = (actions >= 0) & (actions < masks.shape[1])
-    legal[legal] = masks[legal, actions[legal]] != 0
-    if not legal.all():
-        raise ArchieError(f"{name_of(player)} plays {actions[~legal][0]}, which is not legal: it can't be imitated")
-    return actions

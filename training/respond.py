@@ -57,7 +57,7 @@ def finer(detail: Detail) -> Detail:
         pots=tuple(map(tuple, pots)),
         raisers=min(3, detail.raisers + 1),
         own_draws=min(3, detail.own_draws + 1),
-        other_draws=min(2, detail.other_draws + 1),
+        other_draws=max(detail.other_draws, min(2, detail.other_draws + 1)),
     )
 
 
@@ -77,6 +77,7 @@ def target_tables(target: CFRPolicy, checkpoint: Path | None) -> tuple[Tables, i
     a = target.abstraction
     try:
         fits = meta["abstraction"] == digest(a.parts)
+        fits &= arrays["bets"].shape == (a.bet_blocks, 2, a.width) and arrays["draws"].shape[0] == a.draw_blocks
         account = meta["account"]
         traversals = account["before"] + account["traversals"]
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -146,15 +147,20 @@ def respond(
     warm.round(Tables.empty(abstraction), table, 0.0)  # compile, or load what was compiled, outside the budget
     if watched is not None:
         watched.watch(None, 1)
-    turns, done, share, worth, started = 1 if watched is None else _TURNS, 0, 0.0, 0.0, time.perf_counter()
+    turns = 1 if watched is None else _TURNS
+    done, share, worth, started = 0, 0.0, 0.0, time.perf_counter()
 
     def tell() -> None:
         if progress:
             progress(min(share, 1.0), 2 * done, worth * 1000 / table.rules.stakes.blinds[1])
 
+    def imitated(watched: Imitation, other: CFRPolicy | None) -> CFRPolicy:
+        """The imitation after one more turn of watching."""
+        watched.watch(other, -(-traversals // turns), seconds * _WATCHING / turns, tell)
+        return watched.policy()
+
     if watched is not None:
-        watched.watch(None, -(-traversals // turns), seconds * _WATCHING / turns, tell)
-        table = watched.policy()
+        table = imitated(watched, None)
     tables, gathered = target_tables(table, checkpoint)
     scale, begin = 1.0, _FIRST_TRAVERSALS
     if gathered:  # weights rise with time, so what is gathered rises with its square
@@ -168,9 +174,7 @@ def respond(
             share = max(spent / seconds if seconds else 0.0, 2 * done / traversals if traversals else 0.0)
             tell()
         if watched is not None and share < 1:
-            response = CFRPolicy(abstraction, *tables.strategy(1.0, REGRETS))
-            watched.watch(response, -(-traversals // turns), seconds * _WATCHING / turns, tell)
-            table = watched.policy()
+            table = imitated(watched, CFRPolicy(abstraction, *tables.strategy(1.0, REGRETS)))
     meta = {
         "config": detail_config(detail),
         "responds_to": table.meta.get("config", {}) if watched is None else name_of(target),
