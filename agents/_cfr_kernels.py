@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from agents._kernels import read_hand, read_round
+from archie_env._core.jit import inner, kernel
 from archie_env._core.state import CALL, DISCARD, FOLD, MAX_HAND, MULTISETS, RAISE
 from archie_env._core.tables import CHOOSE
-from archie_env._jit import inner, kernel
 
 PATTERNS = 7
 """No four cards of a suit; all but the card in place 0 .. 4 of one suit; five of a suit."""

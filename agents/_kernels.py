@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
-from archie_env._jit import kernel
 
 RANKS = 13
 NO_RANK = -1

@@ -23,10 +23,10 @@ from agents._kernels import (
     throw_unpaired,
     within_limit,
 )
+from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import DISCARD, MAX_HAND, NO_CARD, RAISE
 from archie_env._core.tables import ACE
-from archie_env._jit import kernel
 
 # What a hand is to the rule-based player, weakest first; draws count only while there is a draw left.
 (

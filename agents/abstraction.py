@@ -1,6 +1,6 @@
 """What a table strategy tells apart: classes of hands, of discards and of the public past, as plain arrays.
 
-`training.abstraction` makes them, the file of a strategy carries them, and whoever plays it needs nothing else.
+`training.cfr.abstraction` makes them, the file of a strategy carries them, and whoever plays it needs nothing else.
 """
 
 from __future__ import annotations

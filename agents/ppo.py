@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from agents.archive import found, load_player, rules_of, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.scripted import checked_rows
+from archie_env._core.jit import kernel
 from archie_env._core.state import DISCARD
-from archie_env._jit import kernel
 from archie_env.errors import ArchieError
 from archie_env.observation import fields, highest, width
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import _kernels
-from archie_env._jit import kernel
+from archie_env._core.jit import kernel
 from archie_env.errors import ArchieError
 from archie_env.observation import (
     fields,

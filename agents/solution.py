@@ -1,7 +1,7 @@
 """Near-equilibria of the small games as players: tables over every information set, in class form, from a compact file.
 
 The file is an ``.npz`` archive: probabilities in 255ths, the lists that index them, and one JSON text; no pickle is ever read.
-`evaluation.solver` writes it.
+`evaluation.exploitability.solver` writes it.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 
 register(
     id="Archie-v0",
-    entry_point="archie_env.single:ArchieEnv",
-    vector_entry_point="archie_env.vector:ArchieVectorEnv",
+    entry_point="archie_env.envs.single:ArchieEnv",
+    vector_entry_point="archie_env.envs.vector:ArchieVectorEnv",
     order_enforce=False,  # the environments enforce order and legality themselves
     disable_env_checker=True,
 )

@@ -2,6 +2,6 @@
 
 import sys
 
-from archie_env.cli import main
+from archie_env.terminal.main import main
 
 sys.exit(main())

@@ -3,7 +3,7 @@
 The environment itself enforces order and legality, so ``env`` and ``raw_env`` are the same: no wrapper slows a step down.
 """
 
-from archie_env.aec import raw_env
+from archie_env.envs.aec import raw_env
 
 env = raw_env
 

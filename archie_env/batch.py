@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from archie_env._core import batch as loops
 from archie_env._core.state import GAME
-from archie_env._workers import Workers
+from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import ReadsRulebook, highest, width

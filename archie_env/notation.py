@@ -26,11 +26,11 @@ import re
 from collections.abc import Iterator
 
 from archie_env._core.state import CALL, FOLD
-from archie_env._wording import short
 from archie_env.actions import discard
 from archie_env.cards import format_cards, parse_cards
 from archie_env.errors import ArchieError, CardError, NotationError, RulesError
 from archie_env.game import SEATS, Event, Game
+from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
 
 _TITLE = "Archie hand history 1"

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.stats import PairTotals
+from evaluation.estimates import PairTotals
 
 CONFIDENCE: Final = 0.95
 _HALVINGS: Final = 9

@@ -23,7 +23,7 @@ from archie_env.errors import ArchieError
 from archie_env.observation import decode, fields, scaled, width
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
-from evaluation.match import play_match
+from evaluation.duplicate.match import play_match
 
 PLAYERS = [name for name in names() if ":" not in name and name != "human" and weights_file(name) is None]
 """Those that play any rules."""

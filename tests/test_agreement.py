@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archie_env._core import table
+from archie_env._core.jit import JIT_DISABLED
 from archie_env._core.state import GAME
-from archie_env._jit import JIT_DISABLED
 from archie_env.game import Game, deck_order
 from archie_env.observation import decode, rulebook
 from archie_env.rules import PRESETS, Replacements, Rules, Stakes

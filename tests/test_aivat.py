@@ -22,17 +22,17 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
 from archie_env.rules import PRESETS, Rules
-from evaluation import _aivat_kernels as kernels
-from evaluation import aivat_value
-from evaluation.aivat import TERMS, AdjustedMatch, format_adjusted, main, play_adjusted, tells_probabilities
-from evaluation.aivat_value import Floats, ValueFunction, learn
-from evaluation.asked import AskedStrategy
-from evaluation.exact import value as exact_value
-from evaluation.exact_game import ExactGame
-from evaluation.faults import ProbabilityError, TimedPolicy, TimeLimitError
-from evaluation.match import play_match
-from evaluation.stats import PairTotals
-from evaluation.strategy import Reals
+from evaluation.aivat import _kernels as kernels
+from evaluation.aivat import value_function as aivat_value
+from evaluation.aivat.match import TERMS, AdjustedMatch, format_adjusted, main, play_adjusted, tells_probabilities
+from evaluation.aivat.value_function import Floats, ValueFunction, learn
+from evaluation.duplicate.match import play_match
+from evaluation.duplicate.umpire import ProbabilityError, TimedPolicy, TimeLimitError
+from evaluation.estimates import PairTotals
+from evaluation.exploitability.evaluator import value as exact_value
+from evaluation.exploitability.game import ExactGame
+from evaluation.exploitability.policy_strategy import AskedStrategy
+from evaluation.exploitability.strategy import Reals
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
 BOTH, FIRST, NEITHER = (True, True), (True, False), (False, False)

@@ -10,12 +10,12 @@ import pytest
 
 from agents import load
 from archie_env.errors import ArchieError
-from evaluation import benchmark as module
-from evaluation.benchmark import FULL, LEADERBOARD, QUICK, REFERENCES, Card, Protocol, benchmark, main, train
-from evaluation.best_response import Budget, Settings, best_response
-from evaluation.exploitability import measure
-from evaluation.match import play_match
-from evaluation.tournament import Conditions
+from evaluation.benchmark import card as module
+from evaluation.benchmark.card import FULL, LEADERBOARD, QUICK, REFERENCES, Card, Protocol, benchmark, main, train
+from evaluation.best_response.bound import Budget, Settings, best_response
+from evaluation.duplicate.match import play_match
+from evaluation.exploitability.measure import measure
+from evaluation.tournament.round_robin import Conditions
 
 TINY = Protocol("quick", 60, Settings(Budget(1), 60, 4, 4, exploiters=("call", "rule_based", "lbr")), "class", 0.01, seed=3)
 SMALL_PPO = """

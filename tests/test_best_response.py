@@ -16,14 +16,24 @@ from agents import load
 from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
 from archie_env.rules import Rules
-from evaluation import best_response as module
-from evaluation.best_response import EXPLOITERS, SCRIPTED, Bound, Budget, Exploiter, Settings, best_response, format_bound, main
-from evaluation.match import play_match
-from training import cfr
-from training.abstraction import Detail
-from training.cfr_config import Config as CFRConfig
-from training.cfr_config import Report, Stage
-from training.exploit import train_exploiter
+from evaluation.best_response import bound as module
+from evaluation.best_response.bound import (
+    EXPLOITERS,
+    SCRIPTED,
+    Bound,
+    Budget,
+    Exploiter,
+    Settings,
+    best_response,
+    format_bound,
+    main,
+)
+from evaluation.duplicate.match import play_match
+from training.cfr import trainer as cfr
+from training.cfr.abstraction import Detail
+from training.cfr.config import Config as CFRConfig
+from training.cfr.config import Report, Stage
+from training.ppo.best_response import train_exploiter
 
 SETTINGS = Settings(Budget(1000), deals=300, slow_deals=20, seed=7, exploiters=("call", "rule_based"))
 
@@ -155,7 +165,7 @@ def test_the_budget_reaches_the_learner(text: str, given: dict[str, float], monk
         arguments["progress"](1.0, 512, 0.0)
         return Learnt()
 
-    monkeypatch.setattr("training.exploit.train_exploiter", learn)
+    monkeypatch.setattr("training.ppo.best_response.train_exploiter", learn)
     settings = replace(SETTINGS, budget=Budget.parse(text), exploiters=("ppo",))
     assert best_response("call", settings=settings).attempts[0].how.startswith("512 decisions in")
     assert asked == [given | {"seed": 21}]

@@ -31,15 +31,16 @@ from archie_env.hands import HandValues
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy, sample
 from archie_env.rules import PRESETS, Rules, Stakes
-from evaluation.exploitability import measure
-from evaluation.match import play_match
-from training import cfr, respond
-from training._cfr_kernels import AVERAGES, REGRETS, WALK, quantise
-from training.abstraction import Detail, build, discards, hands
-from training.cfr_config import Config, Report, Stage
-from training.cfr_tables import Tables, strategy_tables
-from training.imitation import Imitation
-from training.reference import match
+from evaluation.duplicate.match import play_match
+from evaluation.exploitability.measure import measure
+from training.cfr import best_response as respond
+from training.cfr import trainer as cfr
+from training.cfr._kernels import AVERAGES, REGRETS, WALK, quantise
+from training.cfr.abstraction import Detail, build, discards, hands
+from training.cfr.config import Config, Report, Stage
+from training.cfr.empirical import Imitation
+from training.cfr.tables import Tables, strategy_tables
+from training.monitoring import match
 from training.settings import from_values
 from training.settings import load as load_settings
 

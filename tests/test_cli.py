@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from archie_env import _bench, cli, notation
-from archie_env._answers import menu, read_action
-from archie_env._play import colored
+from archie_env import notation
 from archie_env.actions import discard
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.game import Game
 from archie_env.rules import PRESETS, Rules
+from archie_env.terminal import main as cli
+from archie_env.terminal.answers import menu, read_action
+from archie_env.terminal.play import colored
+from evaluation.speed import bench as _bench
 
 
 class Terminal(io.StringIO):
@@ -304,7 +306,7 @@ def test_files_that_cannot_be_read(archie: Command, tmp_path: Path) -> None:
     assert "Traceback" not in archie.err
 
 
-# ---- rules, bench, errors
+# ---- rules, errors
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -323,7 +325,7 @@ def test_rules_in_words(archie: Command, name: str) -> None:
 
 
 def test_rules_in_words_follow_every_option() -> None:
-    from archie_env._explain import explain
+    from archie_env.terminal.explain import explain
 
     plain = " ".join(explain(Rules(high_qualifier=None, low_qualifier=None, raise_cap=1, max_discard=0)).split())
     assert "No hand qualifies for the high half" in plain
@@ -353,7 +355,7 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_rules_in_words_offer_what_the_engine_does(name: str) -> None:
     """Whatever can happen in play is in the words, and nothing else; and one chip is no "1 chips"."""
-    from archie_env._explain import explain
+    from archie_env.terminal.explain import explain
 
     rules = PLAIN[name]
     plain = " ".join(explain(rules).split())
@@ -381,17 +383,6 @@ def test_an_unknown_name_of_rules_lists_what_can_be_typed(archie: Command, argum
     assert archie.err == f"archie: rules {arguments[-1]!r}: expected one of {', '.join(PRESETS)}\n"
 
 
-def test_bench_prints_a_table(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bench, "_first_step", lambda cache: 0.5)
-    assert archie("bench", "--seconds", "0.01", "--games", "16", "--repeats", "2") == 0
-    assert "batch of 16: random action, step, mask, int8 observation" in archie.out
-    assert "float32 observation" in archie.out
-    assert re.search(r"PettingZoo: .*/s +[\d.]+ k?/s", archie.out)
-    assert "bytes" in archie.out
-    assert "0.50 s" in archie.out
-    assert max(map(len, archie.out.splitlines())) <= 110
-
-
 def test_the_first_step_is_timed_in_a_fresh_interpreter(tmp_path: Path) -> None:
     assert 0.01 < _bench._first_step(str(tmp_path)) < 120
     assert os.listdir(tmp_path)
@@ -401,8 +392,8 @@ def test_the_first_step_is_timed_in_a_fresh_interpreter(tmp_path: Path) -> None:
     "arguments",
     [
         ("rules", "whist"), ("play", "--rules", "whist"), ("play", "--opponent", "nobody"), ("play", "--seat", "both"),
-        ("play", "--hands", "0"), ("play", "--seed", "-1"), ("bench", "--seconds", "0"),
-        ("bench", "--games", "x"), ("bench", "--games", "9" * 12), ("play", "--seed", str(2**63)),
+        ("play", "--hands", "0"), ("play", "--seed", "-1"),
+        ("play", "--seed", str(2**63)),
         ("play", "--seed", "9" * 5000), (), ("deal",),
     ],
 )  # fmt: skip

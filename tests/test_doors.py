@@ -18,11 +18,11 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from archie_env import Batch, UniformPolicy, archie_v0
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
+from archie_env.envs.single import ArchieEnv
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.game import Game
 from archie_env.policy import Actions, Masks, Observations, StochasticPolicy
-from archie_env.single import ArchieEnv
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3
 SCALE = 1 if not JIT_DISABLED else 200

@@ -12,9 +12,9 @@ import pytest
 from pettingzoo.test import api_test, render_test, seed_test
 
 from archie_env import Rules, Stakes, archie_v0
-from archie_env._jit import JIT_DISABLED
-from archie_env.aec import raw_env
+from archie_env._core.jit import JIT_DISABLED
 from archie_env.cards import parse_cards
+from archie_env.envs.aec import raw_env
 from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError
 from archie_env.game import Game
 from archie_env.observation import fields, scaled

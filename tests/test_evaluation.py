@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from agents import load
 from archie_env.batch import Hands
+from archie_env.envs.learner import LearnerTables
 from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.learner import LearnerTables
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
-from evaluation import solver
-from evaluation.duplicate import format_crosstable, format_match, main, weights_hash
-from evaluation.files import check_manifest, read_kept, write_json
-from evaluation.match import Crosstable, MatchResult, crosstable, play_match
+from evaluation.duplicate.command import format_crosstable, format_match, main, weights_hash
+from evaluation.duplicate.match import Crosstable, MatchResult, crosstable, play_match
+from evaluation.estimates import NORMAL_95, Estimate, PairTotals
+from evaluation.exploitability import solver
+from evaluation.results import check_manifest, read_kept, write_json
 from evaluation.sequential import PairSequence, boundary
-from evaluation.stats import NORMAL_95, Estimate, PairTotals
 
 
 class Fixed:
@@ -249,14 +249,14 @@ def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_h
         assert not (games.games["hand"][:, :, 0] == deals.games["hand"][:, :, 0]).all(axis=(1, 2)).any()
 
 
-@pytest.mark.parametrize("module", ["duplicate", "aivat", "exploitability"])
+@pytest.mark.parametrize("module", ["duplicate.command", "aivat.match", "exploitability.measure"])
 def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = importlib.import_module(f"evaluation.{module}")
     for name in ("play_match", "learn", "measure"):
         monkeypatch.setattr(command, name, None, raising=False)
-    agents = ["call"] if module == "exploitability" else ["call", "uniform"]
+    agents = ["call"] if module == "exploitability.measure" else ["call", "uniform"]
     for file, words in (
         (tmp_path, f"{tmp_path}: is a folder: expected a file that can be written"),
         (tmp_path / "none" / "x.json", "No such file or directory: expected a file that can be written"),
@@ -271,15 +271,15 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
 @pytest.mark.parametrize(
     ("module", "name", "arguments"),
     [
-        ("duplicate", "play_match", ["call", "uniform"]),
-        ("aivat", "learn", ["call", "uniform"]),
-        ("exploitability", "measure", ["call"]),
-        ("solver", "solve", []),
-        ("showdowns", "showdowns", []),
-        ("pictures", "watch", ["call", "--out", "OUT"]),
-        ("best_response", "best_response", ["call"]),
-        ("benchmark", "benchmark", ["call"]),
-        ("tournament", "play", ["call", "uniform", "--out", "OUT"]),
+        ("duplicate.command", "play_match", ["call", "uniform"]),
+        ("aivat.match", "learn", ["call", "uniform"]),
+        ("exploitability.measure", "measure", ["call"]),
+        ("exploitability.solver", "solve", []),
+        ("exploitability.showdowns", "showdowns", []),
+        ("pictures.charts", "watch", ["call", "--out", "OUT"]),
+        ("best_response.bound", "best_response", ["call"]),
+        ("benchmark.card", "benchmark", ["call"]),
+        ("tournament.round_robin", "play", ["call", "uniform", "--out", "OUT"]),
     ],
 )
 def test_every_command_ends_without_a_traceback_when_it_is_stopped(

@@ -20,14 +20,16 @@ from archie_env.game import Game
 from archie_env.observation import fields
 from archie_env.policy import Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import Rules, Stakes
-from evaluation import exact, exploitability, showdowns
-from evaluation.asked import AskedStrategy, LooksAtSuitsError
-from evaluation.exact import Evaluator, evaluate
-from evaluation.exact_game import ExactGame, Form
-from evaluation.exploitability import measure
-from evaluation.questions import Questions
-from evaluation.solver import Solution, solution_arrays, solution_meta, solve, write_solution
-from evaluation.strategy import Tabular, fill, random_strategy, uniform
+from evaluation.exploitability import evaluator as exact
+from evaluation.exploitability import measure as exploitability
+from evaluation.exploitability import showdowns
+from evaluation.exploitability.evaluator import Evaluator, evaluate
+from evaluation.exploitability.game import ExactGame, Form
+from evaluation.exploitability.information_sets import Questions
+from evaluation.exploitability.measure import measure
+from evaluation.exploitability.policy_strategy import AskedStrategy, LooksAtSuitsError
+from evaluation.exploitability.solver import Solution, solution_arrays, solution_meta, solve, write_solution
+from evaluation.exploitability.strategy import Tabular, fill, random_strategy, uniform
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
 

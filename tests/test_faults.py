@@ -23,9 +23,9 @@ from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
-from evaluation.duplicate import format_crosstable, format_match, main
-from evaluation.exploitability import measure
-from evaluation.faults import (
+from evaluation.duplicate.command import format_crosstable, format_match, main
+from evaluation.duplicate.match import MatchResult, crosstable, play_match
+from evaluation.duplicate.umpire import (
     DISQUALIFIED,
     EXCEPTION,
     ILLEGAL,
@@ -38,7 +38,7 @@ from evaluation.faults import (
     TimeLimitError,
     forfeit,
 )
-from evaluation.match import MatchResult, crosstable, play_match
+from evaluation.exploitability.measure import measure
 
 CALLER = load("call_draw")
 
@@ -330,7 +330,8 @@ def test_faults_and_disqualifications_outlive_an_interruption() -> None:
 
 def seat(monkeypatch: pytest.MonkeyPatch, player: UniformPolicy) -> None:
     """Let the command line know a player by the name ``guest``."""
-    monkeypatch.setattr("evaluation.duplicate.load", lambda name, rules: player if name == "guest" else load(name, rules))
+    command = "evaluation.duplicate.command.load"
+    monkeypatch.setattr(command, lambda name, rules: player if name == "guest" else load(name, rules))
 
 
 def test_the_command_line_counts_faults_and_goes_on(
@@ -374,8 +375,8 @@ def test_a_policy_in_an_endless_loop_does_not_hold_up_the_end_of_the_program() -
     program = """
 from agents import load
 from archie_env.policy import UniformPolicy
-from evaluation.duplicate import format_match
-from evaluation.match import play_match
+from evaluation.duplicate.command import format_match
+from evaluation.duplicate.match import play_match
 
 class Endless(UniformPolicy):
     name = "endless"

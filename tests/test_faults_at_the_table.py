@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from archie_env import Batch, Hands, Rules, Stakes, UniformPolicy, archie_v0
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
+from archie_env.envs.learner import LearnerTables
+from archie_env.envs.single import ArchieEnv
+from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.game import Game
-from archie_env.learner import LearnerTables
 from archie_env.observation import decode, highest, owed_unit, pot_unit
 from archie_env.policy import Actions, Masks, Observations, StochasticPolicy, as_policy
-from archie_env.single import ArchieEnv
-from archie_env.vector import ArchieVectorEnv
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3
 ROOT = Path(__file__).parents[1]

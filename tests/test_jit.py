@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """

@@ -17,10 +17,10 @@ from archie_env.game import Game
 from archie_env.observation import rulebook
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
-from evaluation import _lbr_kernels as kernels
-from evaluation.exploitability import measure
-from evaluation.lbr import LocalBestResponse
-from evaluation.match import play_match
+from evaluation.best_response import _kernels as kernels
+from evaluation.best_response.lbr import LocalBestResponse
+from evaluation.duplicate.match import play_match
+from evaluation.exploitability.measure import measure
 
 
 class Telling(StochasticPolicy):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import NotationError
 from archie_env.game import Game
 from archie_env.notation import dump, parse, parse_all, transcript

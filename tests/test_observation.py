@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from archie_env import archie_v0
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import RulesError
 from archie_env.game import Game
 from archie_env.observation import decode, fields, highest, index_table, pot_unit, rulebook, scaled, unscaled, width

@@ -14,12 +14,12 @@ from open_spiel.python.policy import TabularPolicy
 
 from archie_env.policy import UniformPolicy
 from archie_env.rules import Rules, Stakes
-from evaluation.asked import AskedStrategy
-from evaluation.exact import Evaluation, evaluate
-from evaluation.exact_game import ExactGame
-from evaluation.exploitability import measure
-from evaluation.solver import solve
-from evaluation.strategy import Strategy, random_strategy
+from evaluation.exploitability.evaluator import Evaluation, evaluate
+from evaluation.exploitability.game import ExactGame
+from evaluation.exploitability.measure import measure
+from evaluation.exploitability.policy_strategy import AskedStrategy
+from evaluation.exploitability.solver import solve
+from evaluation.exploitability.strategy import Strategy, random_strategy
 from tests.openspiel_oracle import THROW, ArchieGame, Cards, Node, deck
 
 NO_DRAW: dict[str, Any] = {"draws": 0, "max_discard": 0, "stakes": Stakes((1, 2), (2,))}

@@ -12,9 +12,9 @@ import pytest
 
 from archie_env._core import batch as loops
 from archie_env._core import table
+from archie_env._core.jit import JIT_DISABLED
 from archie_env._core.state import GAME
 from archie_env._core.tables import CHOOSE, STRAIGHT, high_classes, high_table, low_table
-from archie_env._jit import JIT_DISABLED
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError

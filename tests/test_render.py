@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from pettingzoo.test import render_test
 
-from archie_env import _wording as wording
 from archie_env import archie_v0
 from archie_env.cards import format_card
 from archie_env.game import Game
-from archie_env.render import ansi, rgb_array
+from archie_env.rendering import wording
+from archie_env.rendering.text import ansi, rgb_array
 from archie_env.rules import PRESETS, Rules
 
 DEEP = Rules(stakes=((999, 1000), (1000, 1000, 1000, 1000)), raise_cap=6)  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ def test_pictures_show_cards_turned_up_and_are_repeatable() -> None:
 
 
 def test_long_texts_end_in_dots_within_their_width() -> None:
-    from archie_env import _artwork as art
+    from archie_env.rendering import artwork as art
 
     text = "player_0 has ace-high straight flush; player_1 has kings full of queens; and much more than fits"
     for lines in (1, 2):
@@ -177,9 +177,9 @@ def test_the_environment_renders() -> None:
 
 
 def test_without_pillow_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("archie_env._picture", "archie_env._artwork"):
+    for name in ("archie_env.rendering.picture", "archie_env.rendering.artwork"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.delattr("archie_env._picture", raising=False)
+    monkeypatch.delattr("archie_env.rendering.picture", raising=False)
     monkeypatch.setitem(sys.modules, "PIL", None)
     game = Game(seed=1)
     with pytest.raises(ImportError, match=r'pip install "archie-env\[render\]"'):
@@ -187,5 +187,7 @@ def test_without_pillow_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_nothing_imports_pillow_before_a_picture_is_wanted() -> None:
-    code = "import sys, archie_env.render, archie_env.cli, archie_env.archie_v0; sys.exit('PIL' in sys.modules)"
+    code = (
+        "import sys, archie_env.rendering.text, archie_env.terminal.main, archie_env.archie_v0; sys.exit('PIL' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

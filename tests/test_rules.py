@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archie_env import Batch, archie_v0
-from archie_env._jit import JIT_DISABLED
+from archie_env._core.jit import JIT_DISABLED
 from archie_env.actions import describe_legal, discard, discards, format_action, parse_action
 from archie_env.cards import format_cards, parse_cards
 from archie_env.errors import ArchieError, IllegalActionError, NotationError, RulesError

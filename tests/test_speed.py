@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from archie_env.errors import ArchieError
-from evaluation import peers, speed, timing
-from evaluation.paths import REFERENCE, bytes_per_game, path_rows
-from evaluation.speed_table import Report, as_text, save
-from evaluation.timing import DECISIONS, Measurement, OneCore, Row, SkippedError, measure, spent
+from evaluation.speed import command as speed
+from evaluation.speed import peers, timing
+from evaluation.speed.report import Report, as_text, save
+from evaluation.speed.timing import DECISIONS, Measurement, OneCore, Row, SkippedError, measure, spent
+from evaluation.speed.workloads import REFERENCE, bytes_per_game, path_rows
 
 SMALL = [
     "batch-64-int8",

@@ -20,13 +20,14 @@ from archie_env.actions import discard
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy
-from evaluation.curves import Curve, band, read_curves, write_curves
-from evaluation.duplicate import weights_hash
-from evaluation.faults import Faults
-from evaluation.habits import KEPT, Habits, HandKinds, watch
-from evaluation.match import MatchResult, play_match
-from evaluation.pictures import main as pictures
-from evaluation.ratings import (
+from evaluation.duplicate.command import weights_hash
+from evaluation.duplicate.match import MatchResult, play_match
+from evaluation.duplicate.umpire import Faults
+from evaluation.estimates import NORMAL_95, Estimate
+from evaluation.pictures.charts import main as pictures
+from evaluation.pictures.learning_curves import Curve, band, read_curves, write_curves
+from evaluation.pictures.play_style import KEPT, Habits, HandKinds, watch
+from evaluation.tournament.ratings import (
     AVERAGE,
     SESSION,
     Table,
@@ -39,9 +40,18 @@ from evaluation.ratings import (
     run_off,
     totals,
 )
-from evaluation.standings import Standings, mark
-from evaluation.stats import NORMAL_95, Estimate
-from evaluation.tournament import Conditions, cell_file, faults_of, main, part_file, play, read, read_cell, write_cell
+from evaluation.tournament.round_robin import (
+    Conditions,
+    cell_file,
+    faults_of,
+    main,
+    part_file,
+    play,
+    read,
+    read_cell,
+    write_cell,
+)
+from evaluation.tournament.standings import Standings, mark
 
 PLAYERS = ("uniform", "raise", "call_draw", "raise_draw")
 CONDITIONS = Conditions(deals=60, seed=3, chunk=32)

@@ -35,21 +35,21 @@ from agents.ppo import PPOPolicy
 from archie_env.actions import CALL, DISCARD, discards
 from archie_env.batch import Batch
 from archie_env.cards import parse_cards
+from archie_env.envs.learner import LearnerTables
 from archie_env.errors import ArchieError, ConfigError
-from archie_env.learner import LearnerTables
 from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
 from archie_env.rules import PRESETS, Rules
-from training import checkpoint
-from training._kernels import draw_actions
-from training.cloning import clone
-from training.config import Config, config_from, load_config
-from training.learner import Rollout
-from training.network import ArchiePolicy
-from training.ppo import CHECKPOINT, POLICY, main, train
-from training.reference import habits
-from training.run import Run
-from training.vec_env import TablesVecEnv
+from training.monitoring import habits
+from training.ppo import checkpoint
+from training.ppo._kernels import draw_actions
+from training.ppo.algorithm import Rollout
+from training.ppo.cloning import clone
+from training.ppo.config import Config, config_from, load_config
+from training.ppo.network import ArchiePolicy
+from training.ppo.run import Run
+from training.ppo.trainer import CHECKPOINT, POLICY, main, train
+from training.ppo.vec_env import TablesVecEnv
 
 ROOT = Path(__file__).parent.parent
 SMALL: dict[str, Any] = {

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from archie_env.actions import CALL, FOLD, RAISE, STAND_PAT
 from archie_env.batch import Batch
+from archie_env.envs.learner import LearnerTables, divide_games
+from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.learner import LearnerTables, divide_games
 from archie_env.observation import decode, fields, width
 from archie_env.policy import StochasticPolicy, UniformPolicy
-from archie_env.vector import ArchieVectorEnv
 
 OVER = next(f.start + f.size - 1 for f in fields("archie") if f.name == "phase")
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from archie_env._workers import Workers
+from archie_env._core.workers import Workers
 from archie_env.batch import Batch
 from archie_env.errors import IllegalActionError
 

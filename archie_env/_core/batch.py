@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from archie_env._core.encode import encode, write_mask
+from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, menu, open_game, step
 from archie_env._core.rng import GOLDEN, below, mix
-from archie_env._jit import kernel
 
 
 @kernel

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from archie_env._core.jit import inlined, inner
 from archie_env._core.play import menu
 from archie_env._core.state import DEALER
-from archie_env._jit import inlined, inner
 
 EXPANDED = np.array([[byte >> i & 1 for i in range(8)] for byte in range(256)], np.int8)
 """``(256, 8)``: the bits of a byte as entries.  A constant of the machine code, so that eight of them are one move."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from archie_env._core.jit import inner
 from archie_env._core.rng import GOLDEN, ONE, below, mix, stream_key
 from archie_env._core.showdown import showdown
 from archie_env._core.state import BIG_BLIND, CLOSED, DEALER, DISCARD, DRAWING, FOLD, NO_CARD, RAISE
-from archie_env._jit import inner
 
 _DEAL_STREAM = np.uint64(0xD1B54A32D192ED03)  # keeps the hands of a key apart from the keys of a seed
 

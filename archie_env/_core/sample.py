@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archie_env._jit import kernel
+from archie_env._core.jit import kernel
 
 
 @kernel

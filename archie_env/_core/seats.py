@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from archie_env._core.encode import encode, write_mask
+from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, step
 from archie_env._core.state import BIG_BLIND, DEALER
-from archie_env._jit import kernel
 
 ALTERNATE, ALWAYS_DEALER, ALWAYS_BIG_BLIND, BOTH = range(4)
 """Roles: seat player_0, whose position swaps from hand to hand; one position in every hand; every player of the game."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from archie_env._core.jit import inner, kernel
 from archie_env._core.state import BIG_BLIND, DEALER
 from archie_env._core.tables import CHOOSE
-from archie_env._jit import inner, kernel
 
 
 @kernel

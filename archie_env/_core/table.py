@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from archie_env._core.encode import encode, write_mask
+from archie_env._core.jit import inner, kernel
 from archie_env._core.play import allowed, deal_hand, open_game, settle_through, step
-from archie_env._jit import inner, kernel
 
 ILLEGAL = -1
 ENDED = 2

@@ -1,0 +1,150 @@
+"""What the PettingZoo and the Gymnasium environment share: one hand in progress, dealt from a stream of hands."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, count
+from typing import Any, ClassVar, Final, Literal, get_args
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from archie_env._core import table
+from archie_env._core.jit import entry_point
+from archie_env._core.state import GAME
+from archie_env.batch import chip_scales, seed_word
+from archie_env.errors import ArchieError, OrderError
+from archie_env.game import ANY_DECK, SEATS, Game, deck_order
+from archie_env.observation import ReadsRulebook, highest, rulebook, width
+from archie_env.rendering.text import ansi, rgb_array
+from archie_env.rules import Replacements, Rules
+
+ObservationType = Literal["float32", "int8"]
+RenderMode = Literal["human", "ansi", "rgb_array"]
+
+
+def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Refuse a value that is not among those allowed."""
+    if value not in allowed:
+        raise ArchieError(f"{name} {value!r}: expected one of {', '.join(map(repr, allowed))}")
+
+
+def row_space(rules: Rules, dtype: str) -> spaces.Box:
+    """The space of one observation row in that dtype."""
+    top = highest(rules).astype(np.int8) if dtype == "int8" else np.ones(width(rules), np.float32)
+    return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
+
+
+NOTHING_FIXED: Final = -1, ANY_DECK, 0
+"""Dealer and deck left to the seed."""
+
+
+def new_arrays(*kinds: tuple[int, Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Endless new arrays, one of each length and type at a time.
+
+    They are cut from blocks of sixteen, which is half the price of making each on its own.
+    """
+    return chain.from_iterable(zip(*(np.empty((16, n), dtype) for n, dtype in kinds), strict=True) for _ in count())
+
+
+@functools.cache
+def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
+    """The kernel of that name in `archie_env._core.table`, for callers that keep to its types for rows of ``dtype``."""
+    rules = Rules()
+    books, games = rulebook(rules), np.zeros(1, GAME)
+    row, masks = np.zeros(width(rules), dtype), np.zeros((2, rules.actions), np.int8)
+    scales = chip_scales(rules, row.dtype)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "deal_table": (games, books, 0, 0, ANY_DECK, 0),
+        "begin_table": (games, books, 0, 0, ANY_DECK, 0, row, masks[0], *scales),
+        "look_masks": (games, books, masks),
+        "look_seat": (games, books, 0, row, *scales),
+        "step_table": (games, books, 0, row, masks[0], *scales),
+        "play_and_mask": (games, books, 0, masks),
+    }
+    return entry_point(getattr(table, name), *arguments[name])
+
+
+class Table(ReadsRulebook):
+    """A base: the record of a hand, the stream it was dealt from, and its picture."""
+
+    options_known: ClassVar[tuple[str, ...]] = ("dealer", "deck")
+    render_mode: str | None
+    _found: ClassVar[tuple[str, ...]] = ("_books", "_deal_kernel", "_play_kernel")
+
+    def _sit_down(
+        self, rules: Rules | str, replacements: Replacements, dtype: ObservationType, render_mode: RenderMode | None
+    ) -> None:
+        one_of("render_mode", render_mode, (None, *get_args(RenderMode)))
+        one_of("dtype", dtype, get_args(ObservationType))
+        self._dtype = np.dtype(dtype)
+        self._read_rulebook(rules, replacements)
+        self.render_mode = render_mode
+        self._pot_scale, self._owed_scale = chip_scales(self.rules, self._dtype)
+        self._width, self._n_actions = width(self.rules), self.rules.actions
+        self._games: NDArray[Any] = np.zeros(1, GAME)
+        self._hand_number = -1
+        self._history: list[int] = []
+
+    def _next_hand(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[int, NDArray[np.int8], int]:
+        """Turn to hand 0 of a seed, or to the next of the present stream; bad input changes nothing.
+
+        Returns:
+            What the dealing kernels take: a seat or -1, the deck, and how many of its cards are fixed.
+        """
+        fixed = self._read_options(options) if options else NOTHING_FIXED
+        if seed is not None or self._hand_number < 0:
+            table.open_table(self._games, seed_word(seed), 0)
+            self._hand_number = -1
+        self._hand_number += 1
+        self._history = []
+        return fixed
+
+    def _read_options(self, options: Mapping[str, Any]) -> tuple[int, NDArray[np.int8], int]:
+        if not isinstance(options, Mapping):
+            raise ArchieError(f"options {options!r}: expected a mapping with {' or '.join(self.options_known)}")
+        for name in options:
+            if name not in self.options_known:  # PettingZoo's own tests pass unknown keys, so this can't be an error
+                known = " or ".join(self.options_known)
+                warnings.warn(f"options: unknown key {name!r} is ignored, expected {known}", stacklevel=4)
+        dealer = options.get("dealer")
+        if dealer is not None and (not isinstance(dealer, str) or dealer not in SEATS):
+            raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
+        return -1 if dealer is None else SEATS.index(dealer), *deck_order(self.rules, options.get("deck"))
+
+    def _net(self) -> tuple[float, float]:
+        """Net chips of the finished hand, by seat."""
+        net = float(self._games["net"].item())
+        return (-net, net) if self._games["dealer"].item() else (net, -net)
+
+    @property
+    def game(self) -> Game:
+        """A readable copy of the hand, with its history; playing on it does not touch the environment."""
+        self._check_begun("game")
+        settled = self._games.copy()
+        table.settle_table(settled, self._books)
+        deck = settled["deck"][0, : self.rules.deck_size].tolist()
+        game = Game(self.rules, dealer=int(settled["dealer"][0]), deck=deck, replacements=self.replacements)
+        for action in self._history:
+            game.apply(action)
+        return game
+
+    def _check_begun(self, call: str) -> None:
+        if self._hand_number < 0:
+            raise OrderError(f"{call}: call reset() first")
+
+    def _draw(self, game: Game, seat: int | None, stacks: Mapping[str, int] | None = None) -> str | NDArray[np.uint8] | None:
+        """The table in the render mode, seen by a seat or, for None, from above."""
+        if self.render_mode is None:
+            raise OrderError(f"render: no render_mode was given; make the environment with one of {get_args(RenderMode)}")
+        view = game.view(seat)
+        if self.render_mode == "rgb_array":
+            return rgb_array(view, self.rules, stacks)
+        text = ansi(view, self.rules, stacks)
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None

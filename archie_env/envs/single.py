@@ -1,0 +1,159 @@
+"""The Gymnasium environment: one learner against a `Policy`, an episode a hand.
+
+>>> import gymnasium
+>>> env = gymnasium.make("Archie-v0", opponent="uniform")
+>>> observation, info = env.reset(seed=1)
+>>> observation.shape, info["action_mask"].shape
+((388,), (35,))
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from archie_env._core import table
+from archie_env.actions import CALL, STAND_PAT
+from archie_env.batch import whole_actions, whole_number
+from archie_env.envs._base import ObservationType, RenderMode, Table, bound, one_of, row_space
+from archie_env.envs.learner import Seat
+from archie_env.errors import IllegalActionError, OrderError
+from archie_env.game import action_number
+from archie_env.policy import Policy, as_policy, name_of
+from archie_env.rules import Replacements, Rules
+
+IllegalActions = Literal["raise", "replace"]
+
+
+class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
+    """One learner at the table; the opponent decides inside `reset` and `step`.
+
+    Args:
+        opponent: a `Policy`, or its name: ``uniform``, and in the checkout whatever ``agents.load`` knows.
+        seat: ``alternate`` (positions swap from hand to hand), ``dealer`` or ``big_blind``.
+        rules: a preset's name (archie, barge, pagat, mini, midi, maxi) or a `Rules` value.
+        render_mode: ``ansi``, ``rgb_array``, ``human`` (prints after every step) or None; seen from the learner's chair.
+        dtype: ``float32`` observations scaled to [0, 1], or ``int8`` as the engine writes them.
+        replacements: ``shared`` or ``per_seat``, see `Batch`.
+        illegal: ``raise`` an `IllegalActionError` that changes nothing, or ``replace`` by check, call or standing pat, for
+            checkers that sample actions blindly.
+
+    The reward is the learner's net chips, paid once, at the end of the hand.  Masks are in ``info["action_mask"]`` and from
+    `action_masks`; at the end they are all ones, since samplers need a legal action.  When the opponent ends a hand before
+    the learner could decide anything, `reset` returns that end, and the next step, whatever its action, pays it: so the
+    episode returns are the results of all hands.
+
+    A seed fixes the cards and the opponent's random choices; a `reset` without one goes on to the next hand.
+    """
+
+    _found: ClassVar[tuple[str, ...]] = (*Table._found, "_look_kernel", "_mask_kernel", "_look_across_kernel")
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(get_args(RenderMode)), "render_fps": 1}  # type: ignore[misc]
+
+    def __init__(
+        self,
+        opponent: Policy | str = "uniform",
+        seat: Seat = "alternate",
+        rules: Rules | str = "archie",
+        render_mode: RenderMode | None = None,
+        *,
+        dtype: ObservationType = "float32",
+        replacements: Replacements = "shared",
+        illegal: IllegalActions = "raise",
+    ) -> None:
+        self._sit_down(rules, replacements, dtype, render_mode)
+        one_of("seat", seat, get_args(Seat))
+        one_of("illegal", illegal, get_args(IllegalActions))
+        self.opponent = as_policy(opponent, self.rules)
+        self.seat, self.illegal = seat, illegal
+        self.observation_space = row_space(self.rules, dtype)
+        self.action_space = spaces.Discrete(self._n_actions)
+        self._their_row = np.zeros((1, self._width), np.int8)
+        self._masks = np.zeros((2, self._n_actions), np.int8)
+        self._learner = 0
+        self._running = False
+
+    def _find(self) -> None:
+        super()._find()
+        self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
+        self._look_kernel = bound("look_seat", self._dtype.name)
+        self._play_kernel, self._look_across_kernel = bound("play_and_mask"), bound("look_seat", "int8")
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
+        reseed = seed is not None or self._hand_number < 0
+        seed = None if seed is None else whole_number("seed", seed, 0)
+        self._running = False
+        fixed = self._next_hand(seed, options)
+        self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
+        if reseed:
+            super().reset(seed=seed)
+            self._choices = np.random.default_rng(None if seed is None else [seed, 1])
+        dealer = int(self._games["dealer"][0])
+        self._learner = 0 if self.seat == "alternate" else dealer if self.seat == "dealer" else 1 - dealer
+        self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
+        self._running = True
+        return self._seen()
+
+    def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Play the learner's action and everything up to its next decision."""
+        if not self._running:
+            raise OrderError(f"step({action!r}): no episode is running, call reset() first")
+        if not self._games["over"][0]:  # else the opponent had ended the hand before the learner could decide
+            number = action_number(action)
+            if self.illegal == "replace" and not (number >= 0 and self._masks[self._learner, number]):
+                number = STAND_PAT if self._games["phase"][0] & 1 else CALL
+            seat = self._play_kernel(self._games, self._books, number, self._masks)
+            if seat == table.ILLEGAL:
+                raise self.game.illegal(action)
+            self._history.append(number)
+            if seat == 1 - self._learner:
+                self._running = False  # until the opponent has answered: its fault leaves the hand half played
+                seat = self._opponent_acts(seat)
+                self._running = True
+            if seat != table.ENDED:
+                observation, info = self._seen()
+                return observation, 0.0, False, False, info
+        self._running = False
+        observation, info = self._seen()
+        return observation, self._net()[self._learner], True, False, info
+
+    def _opponent_acts(self, seat: int) -> int:
+        """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
+        while seat == 1 - self._learner:
+            self._look_across_kernel(self._games, self._books, seat, self._their_row[0], 1, 1)
+            acted = self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)
+            action = action_number(whole_actions(acted, 1, f"opponent {name_of(self.opponent)!r}")[0])
+            seat = self._play_kernel(self._games, self._books, action, self._masks)
+            if seat == table.ILLEGAL:
+                error = self.game.illegal(action)
+                raise IllegalActionError(f"opponent {name_of(self.opponent)!r}: {error}")
+            self._history.append(action)
+        return seat
+
+    def _seen(self) -> tuple[NDArray[Any], dict[str, Any]]:
+        """What the learner sees now, in new arrays."""
+        row = np.empty(self._width, self._dtype)
+        self._look_kernel(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
+        if self.render_mode == "human":
+            self.render()
+        return row, {"action_mask": self.action_masks()}
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """``(a,)``: a new array, 1 = legal; all ones when the hand is over."""
+        if self._games["over"][0]:
+            return np.ones(self._n_actions, np.int8)
+        mask: NDArray[np.int8] = self._masks[self._learner].copy()
+        return mask
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """The table from the learner's chair: text (``ansi``), printed (``human``) or a picture ``(h, w, 3)`` uint8."""
+        return self._draw(self.game, self._learner)

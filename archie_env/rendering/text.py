@@ -1,0 +1,149 @@
+"""A table as text a person can read, and as a picture.
+
+Both are made from a `View` alone: what is face down for the viewer is not there to leak, and equal views give equal bytes.
+
+>>> from archie_env.game import Game
+>>> game = Game(deck="9c As 9h 2d 7d 3c 7s 4h 2c 5s", dealer=0)
+>>> print(ansi(game.view(0), game.rules))
+Archie (rules archie): betting round 1 of 4                                                   pot 3
+---------------------------------------------------------------------------------------------------
+  seat      place      cards           paid  draws
+> player_0  dealer     2d 3c 4h 5s As     1  -      five-high straight, wheel
+  player_1  big blind  ?? ?? ?? ?? ??     2  -
+---------------------------------------------------------------------------------------------------
+Round 1: player_0 posts 1, player_1 posts 2
+---------------------------------------------------------------------------------------------------
+player_0 to act: fold (0), call 1 (1), raise to 4 (2)
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archie_env.actions import DISCARD
+from archie_env.cards import format_cards
+from archie_env.game import SEATS, View
+from archie_env.rendering import wording
+from archie_env.rules import Rules
+
+__all__ = ["ansi", "rgb_array"]
+
+WIDTH: Final = 99
+"""Columns of the text table."""
+_LINE: Final = "-" * WIDTH
+_FACE_DOWN: Final = "??"
+_NAME_WIDTH: Final = 24
+_HANG: Final = len("Round 1: ")
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+
+
+def ansi(view: View, rules: Rules, stacks: Mapping[str, int] | None = None, names: tuple[str, str] = SEATS) -> str:
+    """The table as plain text, at most `WIDTH` columns wide and without colours.
+
+    Args:
+        view: what is shown; cards that are None in it are face down.
+        rules: the rules of the game it was taken from.
+        stacks: chips by agent name in a session; those paid in this hand are still among them until it is over.
+        names: what to call the two seats; ``you`` takes its verbs without an s.
+    """
+    title, pot = f"Archie (rules {rules.name}): {wording.phase(view, rules)}", f"pot {sum(view.paid)}"
+    names = wording.short(names[0], _NAME_WIDTH), wording.short(names[1], _NAME_WIDTH)
+    lines = [f"{title}{pot:>{WIDTH - len(title)}}", _LINE, *_seats(view, rules, stacks, names), _LINE]
+    lines += _story(view, rules, names)
+    lines += [_LINE, *(_outcome(view, names) if view.result else _turn(view, rules, names))]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _row(cells: Iterable[str], widths: Iterable[int], aligns: str) -> str:
+    return "  ".join(f"{cell:{align}{width}}" for cell, width, align in zip(cells, widths, aligns, strict=True))
+
+
+def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tuple[str, str]) -> list[str]:
+    """One row for each seat, under a heading."""
+    rows = [["seat", "place", "cards", "stack", "paid", "draws"]]
+    for seat, name in enumerate(names):
+        cards, chips = view.hands[seat], wording.stack_of(stacks, seat)
+        place = "dealer" if seat == view.dealer else "big blind"
+        shown = " ".join([_FACE_DOWN] * rules.hand_size) if cards is None else format_cards(cards, " ")
+        drawn = " ".join(map(str, view.draws[seat])) + "*" * view.committed[seat]
+        rows.append([name, place, shown, "-" if chips is None else str(chips), str(view.paid[seat]), drawn or "-"])
+    aligns = "<<<>><"
+    if stacks is None:
+        rows, aligns = [row[:3] + row[4:] for row in rows], "<<<><"
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"  {_row(rows[0], widths, aligns)}"]
+    for seat, row in enumerate(rows[1:]):
+        cards = view.hands[seat]
+        line = f"{'>' if view.to_act == seat else ' '} {_row(row, widths, aligns)}"
+        value = "" if cards is None else f"  {wording.hand_words(cards, rules)}"
+        lines += [line + value] if len(line + value) <= WIDTH else [line, f"  {value}"]
+    return lines
+
+
+def _wrapped(label: str, phrases: Iterable[str], separator: str = ", ") -> list[str]:
+    """``label: phrase, phrase``, broken between phrases where they do not fit."""
+    whole = (phrase.replace(" ", _NO_BREAK) for phrase in phrases)
+    text = f"{f'{label}:'.ljust(_HANG - 1).replace(' ', _NO_BREAK)} {separator.join(whole)}"
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=" " * _HANG, break_on_hyphens=False)
+    return [line.replace(_NO_BREAK, " ") for line in lines]
+
+
+def _story(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+    """Every betting round and draw so far, in words."""
+    told, _ = wording.betting(view, rules, names)
+    dealer, big_blind = view.dealer, 1 - view.dealer
+    posts = [
+        f"{wording.says(names[seat], 'post')} {chips}"
+        for seat, chips in zip((dealer, big_blind), rules.stakes.blinds, strict=True)
+    ]
+    told[0] = posts + told[0]
+    drawn = wording.drawing(view, names)
+    lines: list[str] = []
+    for place, phrases in enumerate(told):
+        if phrases:
+            lines += _wrapped(f"Round {place + 1}", phrases)
+        if place < len(drawn) and drawn[place]:
+            lines += _wrapped(f"Draw {place + 1}", drawn[place])
+    return lines
+
+
+def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+    """Whose turn it is and what may be done."""
+    if view.to_act is None:
+        return []
+    deed = "draw" if view.drawing else "act"
+    label = f"your turn to {deed}" if names[view.to_act] == wording.YOU else f"{names[view.to_act]} to {deed}"
+    if not view.legal:
+        return [label]
+    if not view.drawing:
+        return _wrapped(label, (f"{words} ({action})" for action, words in wording.choices(view, rules)))
+    cards = view.hands[view.to_act] or ()
+    most = f", at most {wording.NUMBERS[rules.max_discard]}" if rules.max_discard < rules.hand_size else ""
+    discards = f"discard ({DISCARD} + for each card{most}: {wording.discard_numbers(cards)})"
+    return _wrapped(label, [f"stand pat ({DISCARD})", *([discards] if rules.max_discard else [])])
+
+
+def _outcome(view: View, names: tuple[str, str]) -> list[str]:
+    """Who won which part and why, and the chips."""
+    if view.result is None:
+        return []
+    lines = []
+    for award in view.result.awards:
+        taken, reason = wording.award_words(award, names)
+        lines += _wrapped(taken, reason.split("; "), separator="; ")
+    return [*lines, f"Result: {wording.net_words(view, names)}"]
+
+
+def rgb_array(view: View, rules: Rules, stacks: Mapping[str, int] | None = None) -> NDArray[np.uint8]:
+    """The table as a picture, ``(height, width, 3)`` uint8; needs Pillow (``pip install "archie-env[render]"``)."""
+    try:
+        from archie_env.rendering import picture as _picture
+    except ImportError as error:
+        raise ImportError('pictures need Pillow: pip install "archie-env[render]"') from error
+    picture: NDArray[Any] = _picture.paint(view, rules, stacks)
+    return picture

@@ -1,0 +1,225 @@
+"""The ``archie`` command: play at the terminal, explain the rules, replay hand histories."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TextIO, get_args
+
+from archie_env import __version__
+from archie_env.errors import ArchieError, RulesError
+from archie_env.game import Game
+from archie_env.policy import Policy, UniformPolicy
+from archie_env.rendering.text import ansi
+from archie_env.rendering.wording import short
+from archie_env.rules import PRESETS, Rules
+from archie_env.terminal.explain import explain, preset_table
+from archie_env.terminal.play import LeftTable, Place, Sitting, colored, play
+
+_BAD_INPUT: Final = 2
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status: 0, 2 for bad input, 130 when interrupted."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], None] = options.run
+    try:
+        run(options)
+        sys.stdout.flush()
+    except (ArchieError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            _forget_output()
+            return _BROKEN_PIPE
+        print(f"archie: {error}", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return _INTERRUPTED
+    return 0
+
+
+def _forget_output() -> None:
+    """Nobody reads standard output any more: let the interpreter's last flush go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not digits or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{short(text, 40)!r}: expected a whole number {least} to {most}")
+        return int(text)
+
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("archie", description="Archie: heads-up triple-draw poker, split high/low.")
+    parser.add_argument("--version", action="version", version=f"archie-env {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    sit = commands.add_parser("play", help="play at the terminal against any policy")
+    sit.add_argument("--opponent", default=None, metavar="NAME", help="a policy of `agents`, such as rule_based or ppo:PATH")
+    sit.add_argument("--seat", default="alternate", choices=get_args(Place), help="where you sit (default: alternate)")
+    sit.add_argument("--rules", default="archie", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    sit.add_argument("--hands", type=_whole(1, 10**9), metavar="N", help="hands to play (default: until you quit)")
+    sit.add_argument("--seed", type=_whole(0, 2**63 - 1), metavar="S", help="deals the same cards again")
+    sit.add_argument("--open", action="store_true", help="show the opponent's cards")
+    sit.add_argument("--save", type=Path, metavar="FILE", help="add the histories of the hands played to this file")
+    sit.set_defaults(run=_play)
+
+    rules = commands.add_parser("rules", help="explain the rules")
+    rules.add_argument("name", nargs="?", default="archie", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    rules.set_defaults(run=_rules)
+
+    replay = commands.add_parser("replay", help="show the hands of a hand history")
+    replay.add_argument("file", metavar="FILE", help="a hand history, or - for standard input")
+    replay.add_argument("--step", action="store_true", help="show the table after each action, and wait for Enter")
+    replay.set_defaults(run=_replay)
+    return parser
+
+
+def opponent(name: str | None, rules: Rules) -> Policy:
+    """A policy by name.  Named agents live in the checkout, not in the wheel; without them there is ``uniform``."""
+    if name == UniformPolicy.name:
+        return UniformPolicy()
+    try:
+        agents = importlib.import_module("agents")
+        ours = callable(getattr(agents, "load", None)) and callable(getattr(agents, "names", None))
+    except ImportError:
+        ours = False
+    if not ours:
+        where = "named agents live in the checkout: run `python -m archie_env play` in its folder"
+        if name is None:
+            print(f"archie: {where}; here you play uniform", file=sys.stderr)
+            return UniformPolicy()
+        raise ArchieError(f"opponent {name!r}: {where}, or play --opponent uniform")
+    try:
+        loaded: Policy = agents.load(name or _strongest(agents.names()), rules=rules)
+    except ImportError as error:
+        raise ArchieError(f"opponent {name!r} needs {error.name or 'a package'}, which can't be imported: {error}") from error
+    return loaded
+
+
+def _strongest(names: Sequence[str]) -> str:
+    """The default opponent: the best of those that need no file."""
+    return next((name for name in ("rule_based", "call_draw") if name in names), UniformPolicy.name)
+
+
+def _colors(screen: TextIO) -> bool:
+    return screen.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _preset(name: str) -> Rules:
+    if name not in PRESETS:
+        raise RulesError(f"rules {name!r}: expected one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def _play(options: argparse.Namespace) -> None:
+    rules = _preset(options.rules)
+    keep = _keeper(options.save) if options.save else None
+    sitting = Sitting(
+        rules=rules,
+        opponent=opponent(options.opponent, rules),
+        seed=secrets.randbits(32) if options.seed is None else options.seed,
+        place=options.seat,
+        hands=options.hands,
+        open_cards=options.open,
+        keep=keep,
+        color=_colors(sys.stdout),
+    )
+    play(sitting, sys.stdin, sys.stdout)
+
+
+def _keeper(path: Path) -> Callable[[Game], None]:
+    """Adds hands to a file of hand histories, replacing the file whole so that an interruption can't leave half a hand."""
+    from archie_env import notation
+
+    if path.exists() and (text := path.read_text(encoding="utf-8")).strip():
+        try:
+            notation.parse_all(text)
+        except ArchieError as error:
+            raise ArchieError(f"{path}: not a file of hand histories, so nothing is added to it: {error}") from error
+
+    def keep(game: Game) -> None:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        _replace(path, f"{before.rstrip()}\n\n{notation.dump(game)}" if before.strip() else notation.dump(game))
+
+    if not path.parent.is_dir():
+        raise ArchieError(f"{path}: there is no folder {path.parent}")
+    return keep
+
+
+def _replace(path: Path, text: str) -> None:
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _rules(options: argparse.Namespace) -> None:
+    print(explain(_preset(options.name)))
+    print()
+    print(preset_table())
+
+
+def _replay(options: argparse.Namespace) -> None:
+    from archie_env import notation
+
+    if options.file == "-" and options.step:
+        raise ArchieError("replay --step waits for Enter on standard input, so the hand history must come from a file")
+    source = "standard input" if options.file == "-" else options.file
+    try:
+        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
+        games = notation.parse_all(text)
+    except (ArchieError, UnicodeDecodeError) as error:
+        raise ArchieError(f"{source}: {error}") from error
+    for number, game in enumerate(games, 1):
+        if len(games) > 1:
+            print(f"Hand {number} of {len(games)}")
+        if options.step:
+            try:
+                _step(game)
+            except LeftTable:
+                return
+        else:
+            print("\n".join(notation.transcript(game)))
+            print()
+            _show(game)
+        if number < len(games):
+            print()
+
+
+def _show(game: Game) -> None:
+    table = ansi(replace(game.view(), legal=()), game.rules)
+    print(colored(table) if _colors(sys.stdout) else table)
+
+
+def _step(game: Game) -> None:
+    """The table before the first action and after each."""
+    shown = Game(game.rules, dealer=game.dealer, deck=game.deck, replacements=game.replacements)
+    _show(shown)
+    for action in game.actions:
+        print("Enter for the next action, q to stop: ", end="", flush=True)
+        answer = sys.stdin.readline()
+        print()
+        if not answer or answer.strip().lower() in ("q", "quit", "exit"):
+            raise LeftTable
+        shown.apply(action)
+        _show(shown)

@@ -1,0 +1,1 @@
+"""The benchmark card of a player or a trainer."""

@@ -1,0 +1,1 @@
+"""Lower bounds on what a best response wins from a policy."""

@@ -1,0 +1,7 @@
+"""Run ``python -m evaluation.best_response``."""
+
+import sys
+
+from evaluation.best_response.bound import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""Duplicate matches: every deal is played twice with seats swapped."""

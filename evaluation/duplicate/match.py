@@ -1,0 +1,357 @@
+"""Duplicate matches: every deal is played twice, with seats swapped and per-seat replacement cards.
+
+Each position's cards are the same in both hands of a deal, whatever anyone discards, so the luck of the cards cancels and the
+deal pair is the sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archie_env.batch import Hands
+from archie_env.errors import ArchieError
+from archie_env.policy import Policy
+from archie_env.rules import Rules, as_rules
+from evaluation.duplicate.umpire import Faults, Umpire
+from evaluation.estimates import Estimate, PairTotals
+from evaluation.sequential import PairSequence
+
+CHUNK = 1024
+"""Deals played side by side."""
+
+Folds = tuple[tuple[int, int], tuple[int, int]]
+"""Hands folded by (a, b), each as (dealer, big blind)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResult:
+    """What ``a`` won from ``b``."""
+
+    a: str
+    b: str
+    rules: Rules
+    seed: int
+    totals: PairTotals
+    """Of a's chips."""
+    folds: Folds
+    seconds: float = field(compare=False)
+    faults: tuple[Faults, Faults] = (Faults(), Faults())
+    """Of a and of b."""
+    sequence: PairSequence | None = field(default=None, compare=False)
+    """For intervals that are valid at a stop that depends on the results; depends a little on how deals are cut into chunks.
+    None in files from before there was one."""
+
+    @property
+    def hands(self) -> int:
+        """Hands played, two for each deal."""
+        return 2 * self.totals.deals
+
+    @property
+    def chips(self) -> Estimate:
+        """Chips a won per hand."""
+        return self.totals.per_hand
+
+    @property
+    def mbb_per_chip(self) -> float:
+        """Thousandths of a big blind in a chip."""
+        return 1000 / self.rules.stakes.blinds[1]
+
+    @property
+    def mbb(self) -> Estimate:
+        """Thousandths of a big blind a won per hand."""
+        return self.chips * self.mbb_per_chip
+
+    @property
+    def anytime_interval(self) -> tuple[float, float]:
+        """In mbb per hand; holds the truth at all times at once with 95 %, so that results may decide when to stop.
+
+        Wider than ``mbb.interval``, which is for a number of deals fixed in advance.
+        """
+        if self.sequence is None:
+            raise ArchieError("this result was kept without what an anytime-valid interval needs: play it again")
+        low, high = self.sequence.interval()
+        return low * self.mbb_per_chip, high * self.mbb_per_chip
+
+    @property
+    def folded(self) -> tuple[float, float]:
+        """Shares of all hands that a and b folded."""
+        a, b = (sum(by_position) / self.hands for by_position in self.folds)
+        return a, b
+
+    @property
+    def shown_down(self) -> float:
+        """Share of hands that reached showdown."""
+        return 1 - (sum(map(sum, self.folds)) + self.faults[0].total + self.faults[1].total) / self.hands
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` needs the totals, the figures are for the reader and missing before the second deal."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "rules": self.rules.to_dict(),
+            "seed": self.seed,
+            "totals": asdict(self.totals),
+            "folds": [list(by_position) for by_position in self.folds],
+            "seconds": self.seconds,
+            "faults": [faults.to_dict() for faults in self.faults],
+            "sequence": asdict(self.sequence) if self.sequence else None,
+            "figures": self._figures() if self.totals.deals > 1 else None,
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "hands": self.hands,
+            "chips_per_hand": self.chips.mean,
+            "mbb_per_hand": self.mbb.mean,
+            "mbb_standard_error": self.mbb.standard_error,
+            "mbb_interval_95": list(self.mbb.interval),
+            "mbb_anytime_interval_95": list(self.anytime_interval) if self.sequence else None,
+            "shown_down": self.shown_down,
+            "variance_reduction": self.totals.variance_reduction,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
+        """The inverse of `to_dict`."""
+        (ad, ab), (bd, bb) = values["folds"]
+        of_a, of_b = (Faults.from_dict(faults) for faults in values.get("faults", ({"counts": {}, "reports": []},) * 2))
+        return cls(
+            values["a"],
+            values["b"],
+            Rules.from_dict(values["rules"]),
+            values["seed"],
+            PairTotals.from_dict(values["totals"]),
+            ((ad, ab), (bd, bb)),
+            values["seconds"],
+            (of_a, of_b),
+            PairSequence.from_dict(values["sequence"]) if values.get("sequence") else None,
+        )
+
+
+def _play_out(hands: Hands, first: int, umpires: Sequence[Umpire], rngs: Sequence[np.random.Generator]) -> None:
+    """Play every hand to its end; ``umpires[seat]`` asks for all hands in which that seat is to act at once."""
+    seat, idle = 0, 0
+    while idle < 2:
+        asked = umpires[seat].play(hands, seat, first, rngs[seat])
+        idle = 0 if asked else idle + 1
+        seat = 1 - seat
+
+
+def _play_chunk(
+    umpires: Sequence[Umpire], first: int, deals: int, rules: Rules, seed: int
+) -> tuple[PairTotals, NDArray[np.int64]]:
+    """Deals ``first`` .. ``first + deals - 1``, each with seat 0 and then seat 1 as dealer."""
+    indices = np.repeat(np.arange(first, first + deals), 2)
+    hands = Hands(indices, np.tile([0, 1], deals), rules, seed)
+    _play_out(hands, first, umpires, [np.random.default_rng([seed, player, first]) for player in (0, 1)])
+    won = hands.net[:, 0].reshape(deals, 2)
+    folded = hands.games["folded"].reshape(deals, 2)  # position + 1; seat 0 is the dealer of each pair's first hand
+    folds = np.array([[np.sum(folded[:, p ^ seat] == p + 1) for p in (0, 1)] for seat in (0, 1)])
+    return PairTotals.of(won[:, 0], won[:, 1]), folds
+
+
+def play_match(
+    a: Policy,
+    b: Policy,
+    deals: int,
+    seed: int = 0,
+    rules: Rules | str = "archie",
+    chunk: int = CHUNK,
+    progress: Callable[[int], None] | None = None,
+    *,
+    strict: bool = False,
+    time_limit: float | tuple[float | None, float | None] | None = None,
+    probabilities: bool = False,
+    until: float | None = None,
+    error: float | None = None,
+    earlier: MatchResult | None = None,
+    written: Callable[[MatchResult], None] | None = None,
+) -> MatchResult:
+    """Play ``deals`` deals twice each.
+
+    Args:
+        a: one player.
+        b: the other; the result is what a won from b.
+        deals: deal pairs, at least 2.
+        seed: fixes the cards and, with ``chunk``, the players' random numbers.
+        rules: a preset's name or a `Rules` value.
+        chunk: deals played side by side; players that choose at random play differently under another value.
+        progress: called with the number of deals played since it was last called.
+        strict: raise at the first fault of a player, instead of forfeiting the hand, counting the fault in the result and
+            going on (see `evaluation.duplicate.umpire`).
+        time_limit: seconds a player may take for one call, or None (see `TimedCalls` for its limits); a
+            pair: a's and b's.
+        probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
+        until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
+            ``deals`` is then the most that are played.
+        error: go on beyond ``deals``, in whole chunks, until the standard error is at most so many mbb per hand.  When that is
+            depends on how results spread and not on who is ahead, so with thousands of deals intervals stay what they are (Chow
+            and Robbins 1965).
+        earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
+        written: called with the result so far after each chunk.
+
+    Raises:
+        IllegalActionError: if strict, naming the player and the position; the match ends.
+        ArchieError: for arguments that make no match, and for other faults if strict.
+    """
+    rules = as_rules(rules)
+    if deals < 2:
+        raise ArchieError(f"deals {deals}: expected at least 2, as one pair has no standard error")
+    if chunk < 1:
+        raise ArchieError(f"chunk {chunk}: expected at least 1 deal")
+    if seed < 0:
+        raise ArchieError(f"seed {seed}: expected 0 or more")
+    if until is not None and not until > 0:
+        raise ArchieError(f"until {until}: expected a width of more than 0 mbb per hand")
+    if until is not None and error is not None:
+        raise ArchieError("until and error: expected one of them, as deals are the most for one and the least for the other")
+    if error is not None and not error > 0:
+        raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
+    nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
+    if earlier is None:
+        earlier = replace(nothing, sequence=PairSequence(rules.reserve))
+    _check_earlier(earlier, nothing, deals, chunk, error is not None)
+    result, start = earlier, time.perf_counter()
+    limits = time_limit if isinstance(time_limit, tuple) else (time_limit, time_limit)
+    umpires = [
+        Umpire(player, rules, strict, limit, probabilities, faults)
+        for player, limit, faults in zip((a, b), limits, earlier.faults, strict=True)
+    ]
+    try:
+        while not _enough(result, deals, error) and not _narrower(result, until):
+            first = result.totals.deals
+            n = chunk if error is not None else min(chunk, deals - first)
+            more, folds = _play_chunk(umpires, first, n, rules, seed)
+            (ad, ab), (bd, bb) = (folds + result.folds).tolist()
+            result = MatchResult(
+                a.name,
+                b.name,
+                rules,
+                seed,
+                result.totals + more,
+                ((ad, ab), (bd, bb)),
+                earlier.seconds + time.perf_counter() - start,
+                (umpires[0].faults, umpires[1].faults),
+                result.sequence and result.sequence.after(more),
+            )
+            if written:
+                written(result)
+            if progress:
+                progress(n)
+    finally:
+        for umpire in umpires:
+            umpire.close()
+    return result
+
+
+def _enough(result: MatchResult, deals: int, error: float | None) -> bool:
+    """Whether a match has its deals and, where it is to be known so well, its standard error."""
+    return result.totals.deals >= deals and (error is None or result.mbb.standard_error <= error)
+
+
+def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int, beyond: bool) -> None:
+    """Refuse a first part that is not of this match."""
+    for name in ("a", "b", "rules", "seed"):
+        had, wanted = getattr(earlier, name), getattr(expected, name)
+        if had != wanted:
+            raise ArchieError(f"the earlier part of the match has {name} {had!r}: expected {wanted!r}")
+    done = earlier.totals.deals
+    if (done > deals and not beyond) or ((done < deals or beyond) and done % chunk):
+        most = "" if beyond else f", and at most {deals}"
+        raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}{most}")
+    if earlier.sequence is None:
+        raise ArchieError("the earlier part was kept without its sequence: play the match from the start")
+
+
+def _narrower(result: MatchResult, width: float | None) -> bool:
+    """Whether the anytime-valid interval is narrower than so many mbb."""
+    if width is None or result.totals.deals < 2:
+        return False
+    low, high = result.mbb.interval
+    if high - low >= width:  # the quicker question: the anytime-valid interval is wider
+        return False
+    low, high = result.anytime_interval
+    return high - low < width
+
+
+@dataclass(frozen=True, slots=True)
+class Crosstable:
+    """Every player against every other, on the same deals."""
+
+    names: tuple[str, ...]
+    results: tuple[MatchResult, ...]
+    """Matches of i against j > i, in order: (0, 1), (0, 2), ..., (1, 2), ..."""
+
+    def cell(self, row: int, column: int) -> Estimate | None:
+        """What ``names[row]`` won from ``names[column]``, in mbb per hand; None on the diagonal."""
+        if row == column:
+            return None
+        i, j = min(row, column), max(row, column)
+        n = len(self.names)
+        mbb = self.results[i * n - i * (i + 1) // 2 + j - i - 1].mbb
+        return mbb if row < column else -mbb
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the inverse of `from_dict`."""
+        return {"names": list(self.names), "results": [result.to_dict() for result in self.results]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Crosstable:
+        """The inverse of `to_dict`."""
+        return cls(tuple(values["names"]), tuple(MatchResult.from_dict(result) for result in values["results"]))
+
+
+def crosstable(
+    policies: Sequence[Policy],
+    deals: int,
+    seed: int = 0,
+    rules: Rules | str = "archie",
+    chunk: int = CHUNK,
+    progress: Callable[[int], None] | None = None,
+    *,
+    strict: bool = False,
+    time_limit: float | None = None,
+    probabilities: bool = False,
+    earlier: Sequence[MatchResult] = (),
+    written: Callable[[Crosstable], None] | None = None,
+) -> Crosstable:
+    """Play a match between every two players; the arguments are those of `play_match`.
+
+    ``earlier`` are the results of a table that ``written`` got: as many as had been begun.
+    """
+    if len(policies) < 2:
+        raise ArchieError(f"{len(policies)} players: expected at least 2")
+    pairs = [(a, b) for i, a in enumerate(policies) for b in policies[i + 1 :]]
+    if len(earlier) > len(pairs):
+        raise ArchieError(f"{len(earlier)} earlier results: expected at most {len(pairs)}")
+    names, results = tuple(p.name for p in policies), list(earlier)
+
+    def keep(place: int, result: MatchResult) -> None:
+        results[place : place + 1] = [result]
+        if written:
+            written(Crosstable(names, tuple(results)))
+
+    for place, (a, b) in enumerate(pairs):
+        result = play_match(
+            a,
+            b,
+            deals,
+            seed,
+            rules,
+            chunk,
+            progress,
+            strict=strict,
+            time_limit=time_limit,
+            probabilities=probabilities,
+            earlier=earlier[place] if place < len(earlier) else None,
+            written=partial(keep, place),
+        )
+        keep(place, result)
+    return Crosstable(names, tuple(results))

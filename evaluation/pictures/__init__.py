@@ -1,0 +1,1 @@
+"""Charts of how a policy plays, and learning curves."""

@@ -1,0 +1,7 @@
+"""Run ``python -m evaluation.pictures``."""
+
+import sys
+
+from evaluation.pictures.charts import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""Decisions per second of this environment and of its peers."""

@@ -1,0 +1,7 @@
+"""Run ``python -m evaluation.speed``."""
+
+import sys
+
+from evaluation.speed.command import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""Round robins of duplicate matches, with rankings and ratings."""

@@ -1,0 +1,223 @@
+"""A tournament's result: the crosstable, two rankings and ratings, as Markdown, JSON and CSV.
+
+All of it follows from the table, so that a file read back gives the same result; nothing in it depends on time or machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from archie_env.errors import ArchieError
+from archie_env.rules import Rules
+from evaluation.estimates import NORMAL_95, Estimate
+from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
+
+FORMAT: Final = 1
+"""Of the JSON files."""
+MARKS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+"""Below which adjusted p value a cell has which mark."""
+
+
+def mark(adjusted: float) -> str:
+    """Stars for an adjusted p value, or nothing."""
+    return next((stars for level, stars in MARKS if adjusted < level), "")
+
+
+def interval_text(value: Estimate, digits: int = 1, sign: str = "+") -> str:
+    """``+12.3 ± 4.5``: a mean and the reach of its 95 % interval."""
+    mean = round(value.mean, digits) + 0.0  # no minus before a zero
+    return f"{mean:{sign},.{digits}f} ± {NORMAL_95 * value.standard_error:,.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Standings:
+    """A table in milli-big-blinds per hand, with what follows from it."""
+
+    table: Table
+    manifest: Mapping[str, Any]
+    """What the results depend on."""
+    faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """``{"counts", "reports"}`` (see `Faults`) of each player that forfeited hands, over all its matches."""
+
+    @cached_property
+    def adjusted(self) -> Floats:
+        """See `adjusted_p_values`."""
+        return adjusted_p_values(self.table)
+
+    @cached_property
+    def totals(self) -> list[Standing]:
+        """See `evaluation.tournament.ratings.totals`."""
+        return totals(self.table)
+
+    @cached_property
+    def run_off(self) -> list[Standing]:
+        """See `evaluation.tournament.ratings.run_off`."""
+        return run_off(self.table)
+
+    @cached_property
+    def ratings(self) -> list[Standing]:
+        """See `evaluation.tournament.ratings.ratings`."""
+        return ratings(self.table)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Indices of the players, the best total first: the order of rows and columns wherever the table is shown."""
+        return [self.table.names.index(standing.name) for standing in self.totals]
+
+    @property
+    def conditions(self) -> str:
+        """What was played, in one line."""
+        deals = sorted({int(self.table.deals[i, j]) for i, j in self.table.pairs()})
+        count = f"{deals[0]:,}" if len(deals) == 1 else f"{deals[0]:,} to {deals[-1]:,}"
+        rules = Rules.from_dict(self.manifest["rules"]).name
+        return f"{count} deals played twice in each cell, rules {rules}, seed {self.manifest['seed']}"
+
+    @property
+    def correction(self) -> str:
+        """For how many comparisons the marks are corrected, in words."""
+        cells = len(self.table.pairs())
+        return f"corrected for all {cells} cells together by Holm's method" if cells > 1 else "of this one cell"
+
+    def markdown(self) -> str:
+        """Crosstable, rankings and ratings, for reading."""
+        names = self.table.names
+        rows = [["row v column", *(names[j] for j in self.order), "total"]]
+        for i in self.order:
+            cells = [
+                "" if i == j else f"{interval_text(self.table.cell(i, j))} {mark(self.adjusted[i, j])}".rstrip()
+                for j in self.order
+            ]
+            total = self.table.total(i, range(len(names)))
+            rows.append([names[i], *cells, interval_text(total)])
+        lines = ["# Tournament", "", f"{self.conditions}.", "", *grid(rows), ""]
+        lines += [
+            "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
+            f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {self.correction}; a "
+            "cell without stars may be luck. Total: the mean over opponents.",
+            "",
+            "## Rankings",
+            "",
+        ]
+        off = {standing.name: (place, standing.value) for place, standing in enumerate(self.run_off, 1)}
+        elo = {standing.name: standing.value for standing in self.ratings}
+        rows = [["place", "player", "total, mbb/hand", "run-off place", "total when it left", "rating"]]
+        for place, standing in enumerate(self.totals, 1):
+            off_place, off_value = off[standing.name]
+            rows.append([str(place), standing.name, interval_text(standing.value)])
+            rows[-1] += [str(off_place), interval_text(off_value), interval_text(elo[standing.name], 0, "")]
+        lines += [*grid(rows, text=(1,)), ""]
+        lines += [
+            "± reaches to the 95 % interval. Run-off: the worst total among those left leaves until one is left; the winner's "
+            f"is against the last. Rating: Bradley-Terry, 400 points are odds of 10 to 1 to be ahead after {2 * SESSION} "
+            "hands; one number can't show who beats whom, the crosstable does.",
+        ]
+        if self.faults:
+            lines += [
+                "",
+                "## Faults",
+                "",
+                "A player that does not answer as it should forfeits the hand with what it has paid so far.",
+            ]
+        for name, faults in self.faults.items():
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults["counts"].items())
+            lines += ["", f"* **{name}** forfeited {sum(faults['counts'].values()):,} hands: {kinds}"]
+            lines += [f"  * {report}" for report in faults["reports"]]
+        return "\n".join(lines) + "\n"
+
+    def cells_csv(self) -> str:
+        """One line for each ordered pair of players."""
+        header = ["row", "column", "deals", "mbb_per_hand", "standard_error", "low_95", "high_95", "adjusted_p_value", "mark"]
+        rows = []
+        for i in self.order:
+            for j in self.order:
+                if i != j:
+                    cell, p = self.table.cell(i, j), float(self.adjusted[i, j])
+                    rows.append([self.table.names[i], self.table.names[j], int(self.table.deals[i, j])])
+                    rows[-1] += [cell.mean, cell.standard_error, *cell.interval, p, mark(p)]
+        return _csv(header, rows)
+
+    def ranking_csv(self) -> str:
+        """One line for each player, the best total first."""
+        header = ["player", "total_place", "total_mbb_per_hand", "total_standard_error", "run_off_place"]
+        header += ["run_off_mbb_per_hand", "run_off_standard_error", "rating", "rating_standard_error"]
+        off = {standing.name: (place, standing.value) for place, standing in enumerate(self.run_off, 1)}
+        elo = {standing.name: standing.value for standing in self.ratings}
+        rows = []
+        for place, standing in enumerate(self.totals, 1):
+            name, value, (off_place, off_value), rating = standing.name, standing.value, off[standing.name], elo[standing.name]
+            rows.append([name, place, value.mean, value.standard_error])
+            rows[-1] += [off_place, off_value.mean, off_value.standard_error, rating.mean, rating.standard_error]
+        return _csv(header, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` needs manifest, cells and faults, the rest is for the reader."""
+        cells = []
+        for i, j in self.table.pairs():
+            cell = self.table.cell(i, j)
+            cells.append(
+                {
+                    "a": self.table.names[i],
+                    "b": self.table.names[j],
+                    "deals": int(self.table.deals[i, j]),
+                    "mbb_per_hand": cell.mean,
+                    "standard_error": cell.standard_error,
+                    "interval_95": list(cell.interval),
+                    "adjusted_p_value": float(self.adjusted[i, j]),
+                }
+            )
+        return {
+            "format": FORMAT,
+            "manifest": dict(self.manifest),
+            "names": list(self.table.names),
+            "cells": cells,
+            "totals": [_plain(standing) for standing in self.totals],
+            "run_off": [_plain(standing) for standing in self.run_off],
+            "ratings": [_plain(standing) for standing in self.ratings],
+            "faults": {name: dict(faults) for name, faults in self.faults.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Standings:
+        """The inverse of `to_dict`."""
+        if values.get("format") != FORMAT:
+            raise ArchieError(f"format {values.get('format')!r}: expected {FORMAT}")
+        names = values["names"]
+        place = {name: i for i, name in enumerate(names)}
+        cells = {
+            (place[cell["a"]], place[cell["b"]]): (Estimate(cell["mbb_per_hand"], cell["standard_error"]), cell["deals"])
+            for cell in values["cells"]
+        }
+        return cls(Table.of(names, cells), values["manifest"], values["faults"])
+
+
+def _plain(standing: Standing) -> dict[str, Any]:
+    value = standing.value
+    return {
+        "name": standing.name,
+        "value": value.mean,
+        "standard_error": value.standard_error,
+        "interval_95": list(value.interval),
+    }
+
+
+def grid(rows: list[list[str]], text: tuple[int, ...] = (0,)) -> list[str]:
+    """A Markdown table, its columns of ``text`` to the left and all others to the right."""
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(w) if c in text else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append(f"| {' | '.join(cells)} |")
+    rule = "|".join("-" * (w + 1) + ("-" if c in text else ":") for c, w in enumerate(widths))
+    lines.insert(1, f"|{rule}|")
+    return lines
+
+
+def _csv(header: list[str], rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()

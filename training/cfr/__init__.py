@@ -1,0 +1,1 @@
+"""Counterfactual regret minimisation over an abstraction."""

@@ -1,0 +1,7 @@
+"""Run ``python -m training.cfr``."""
+
+import sys
+
+from training.cfr.trainer import main
+
+sys.exit(main())

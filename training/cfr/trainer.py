@@ -1,0 +1,286 @@
+"""Train a player by counterfactual regret minimisation: ``python -m training.cfr --config configs/cfr/small.toml``.
+
+External-sampling MCCFR on an abstraction of the game, coarse first and then finer; the average strategy is what plays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
+
+from agents import load as load_agent
+from agents._cfr_kernels import SLOTS
+from agents.abstraction import Abstraction
+from agents.archive import digest, read_archive, write_archive
+from agents.cfr import CFRPolicy
+from archie_env.errors import ArchieError, ConfigError
+from archie_env.observation import rulebook
+from archie_env.rules import Rules
+from training.cfr._kernels import WALK, traverse_many
+from training.cfr.abstraction import build
+from training.cfr.config import Config
+from training.cfr.tables import Tables
+from training.command import speaker, train_from_command
+from training.folders import make_folder
+from training.monitoring import Score, against, match
+from training.settings import differences, from_values, load
+
+CHECKPOINT: Final = "checkpoint.npz"
+STRATEGY: Final = "strategy.npz"
+FORMAT: Final = "archie-env cfr checkpoint"
+VERSION: Final = 1
+ROUND: Final = 1000
+"""Traversals for each position in a round of one thread; weights rise from round to round."""
+_LONG_ROUND: Final = 20 * ROUND  # of each of several threads, which wait for the slowest
+WEIGHT: Final = 1e5
+"""Traversals for each position that add 1 to the weight of an update."""
+
+
+class Walkers:
+    """Threads that traverse the game together.
+
+    Args:
+        rules: what is played.
+        threads: how many.
+        seed: of their random numbers, which differ.
+        explore: how often an action that is never taken is looked at.
+    """
+
+    def __init__(self, rules: Rules, threads: int, seed: int, explore: float) -> None:
+        self.walks = np.zeros((threads, 1), WALK)
+        self.walks["bits"][:, 0] = np.random.SeedSequence(seed).generate_state(threads, np.uint64)
+        self._books, self._explore = rulebook(rules), explore
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._share = ROUND if threads == 1 else _LONG_ROUND
+        self.traversals = self._share * threads
+        """For each position, in a round."""
+
+    def round(self, tables: Tables, target: CFRPolicy | None, weight: float) -> NDArray[np.float64]:
+        """One round of every thread; returns what a hand was worth to the traverser, in chips, dealer first.
+
+        Args:
+            tables: learnt by the traverser, and by the other too unless there is a target.
+            target: whom the other player plays like, without learning.
+            weight: of the updates.
+        """
+        a = tables.abstraction
+        own = a.record, *a.hands, tables.bets, tables.draws
+        if target is None:
+            none = np.zeros((1, a.width), np.uint8), np.zeros((1, SLOTS), np.uint8)
+            other = False, a.record, *a.hands, *none
+        else:
+            f = target.abstraction
+            other = True, f.record, *f.hands, target.bets, target.draws
+
+        def go(walk: NDArray[np.void]) -> tuple[float, float]:
+            worth: tuple[float, float] = traverse_many(walk, self._books, *own, *other, self._share, self._explore, weight)
+            return worth
+
+        worths = map(go, self.walks) if self._pool is None else self._pool.map(go, self.walks)
+        result: NDArray[np.float64] = np.array(list(worths)).mean(axis=0) / self._share
+        return result
+
+
+@dataclass(slots=True)
+class Account:
+    """What a run has done so far, and what a checkpoint says of it."""
+
+    stage: int = 0
+    traversals: int = 0
+    """For each position, in the stage."""
+    seconds: float = 0.0
+    """Of training, in the stage."""
+    before: int = 0
+    """The same in the stages before."""
+    spent: float = 0.0
+    """Seconds in the stages before."""
+
+
+class Run:
+    """One training run: everything that changes while it goes on, and nothing else."""
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.rules = config, config.played()
+        self.references = {name: load_agent(name, self.rules) for name in config.report.agents}
+        self.abstractions = [build(self.rules, stage.detail) for stage in config.stages]
+        self.walkers = Walkers(self.rules, config.threads, config.seed, config.explore)
+        self.account = Account()
+        self.tables = Tables.empty(self.abstractions[0])
+
+    @property
+    def traversals(self) -> int:
+        """For each position, so far in all stages."""
+        return self.account.before + self.account.traversals
+
+    @property
+    def seconds(self) -> float:
+        """Of training, in all stages."""
+        return self.account.spent + self.account.seconds
+
+    @property
+    def abstraction(self) -> Abstraction:
+        """Of the stage."""
+        return self.tables.abstraction
+
+    @property
+    def progress(self) -> float:
+        """The share of the stage's budget that is used, 0 to 1."""
+        stage = self.config.stages[self.account.stage]
+        by_count = 2 * self.account.traversals / stage.traversals if stage.traversals else 0.0
+        by_time = self.account.seconds / stage.seconds if stage.seconds else 0.0
+        return min(1.0, max(by_count, by_time))
+
+    @property
+    def over(self) -> bool:
+        """Whether the last stage is done."""
+        return self.account.stage + 1 == len(self.config.stages) and self.progress >= 1
+
+    def advance(self) -> None:
+        """One round of traversals; where the stage is done, the tables grow for the next one first."""
+        if self.progress >= 1:
+            self.account = Account(self.account.stage + 1, 0, 0.0, self.traversals, self.seconds)
+            stage = self.config.stages[self.account.stage]
+            finer = self.abstractions[self.account.stage]
+            share = self.abstraction.information_sets / finer.information_sets  # of the visits of an old one, to a new one
+            self.tables = self.tables.grown(finer, stage.keep * share)
+        started = time.perf_counter()
+        self.walkers.round(self.tables, None, (self.traversals + self.walkers.traversals) / WEIGHT)
+        self.account.traversals += self.walkers.traversals
+        self.account.seconds += time.perf_counter() - started
+
+    def policy(self) -> CFRPolicy:
+        """The average strategy as it is now."""
+        meta = {
+            "config": self.config.to_dict(),
+            "traversals": 2 * self.traversals,
+            "seconds": round(self.seconds, 1),
+            "versions": {name: version(name) for name in ("numpy", "numba")},
+        }
+        return CFRPolicy(self.abstraction, *self.tables.strategy(self.config.drop, levels=self.config.levels), meta)
+
+    def save(self, path: Path) -> None:
+        """Write the checkpoint, whole or not at all."""
+        account = {name: getattr(self.account, name) for name in Account.__slots__}
+        meta = {"format": FORMAT, "version": VERSION, "config": self.config.to_dict(), "account": account}
+        meta["abstraction"] = digest(self.abstraction.parts)
+        walks = np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
+        write_archive(path, {"walks": walks, "bets": self.tables.bets, "draws": self.tables.draws}, meta)
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint.
+
+        Raises:
+            ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
+        """
+        arrays, meta = read_archive(path, FORMAT, VERSION)
+        trained = from_values(Config, meta.get("config"), str(path))
+        after = {name: getattr(self.config, name) for name in ("report", "drop", "levels")}
+        compared = _with_budgets_of(self.config, replace(trained, **after))
+        if compared != self.config:
+            raise ConfigError(
+                f"{path}: another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
+                "levels, [report] and the last stage's budget may differ to resume it"
+            )
+        try:
+            self.account = Account(**meta["account"])
+            abstraction = self.abstractions[self.account.stage]
+            if meta["abstraction"] != digest(abstraction.parts):
+                raise ArchieError(f"{path}: its classes are not those that this version makes: expected its own checkpoint")
+            tables = Tables.empty(abstraction)
+            for name, into in (("bets", tables.bets), ("draws", tables.draws)):
+                if arrays[name].shape != into.shape or arrays[name].dtype != into.dtype:
+                    raise ArchieError(f"{path}: {name} {arrays[name].shape}: expected {into.shape}")
+                into[:] = arrays[name]
+            self.tables = tables
+            self.walkers.walks = np.frombuffer(arrays["walks"].tobytes(), WALK).reshape(self.walkers.walks.shape).copy()
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ArchieError(
+                f"{path}: not a whole checkpoint ({type(error).__name__}: {error}): expected one to resume"
+            ) from None
+
+
+def _with_budgets_of(config: Config, trained: Config) -> Config:
+    """The configuration ``trained`` with the last stage's budget of ``config``, where both have as many stages."""
+    if len(config.stages) != len(trained.stages):
+        return trained
+    last = replace(trained.stages[-1], traversals=config.stages[-1].traversals, seconds=config.stages[-1].seconds)
+    return replace(trained, stages=(*trained.stages[:-1], last))
+
+
+def line(run: Run, nodes: int, since: float, last: bool) -> str:
+    """How fast it goes and how the strategy does, in one line."""
+    deals = run.config.report.last_deals if last else run.config.report.deals
+    policy = run.policy()
+    scores: Mapping[str, Score] = {
+        name: match(policy, other, deals, run.config.seed, run.rules) for name, other in run.references.items()
+    }
+    return (
+        f"{run.seconds:6.0f} s  stage {run.account.stage + 1}/{len(run.config.stages)}  {2 * run.traversals:>13,} traversals  "
+        f"{nodes / max(since, 1e-9) / 1e6:4.1f} M nodes/s  {against(scores)}"
+    )
+
+
+def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> CFRPolicy:
+    """Train until the budget of the last stage is used; writes the checkpoint and the strategy into ``out``.
+
+    Args:
+        config: the run.
+        out: a folder; what a run of the same place left there is overwritten, unless resumed.
+        resume: go on from the checkpoint in ``out``.
+        quiet: print nothing.
+
+    Raises:
+        ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used.
+    """
+    say, run = speaker(quiet), Run(config)
+    if resume:
+        run.restore(out / CHECKPOINT)
+        say(f"resumed at {2 * run.traversals:,} traversals")
+    make_folder(out)
+    sizes = " -> ".join(f"{a.information_sets / 1e6:.2f}" for a in run.abstractions)
+    say(f"{sizes} million information sets, {config.threads} thread{'s' * (config.threads > 1)}")
+    if not resume:
+        warm = Walkers(run.rules, 1, 0, 0.0)
+        warm.round(Tables.empty(run.abstraction), None, 1.0)  # compile, or load what was compiled, outside the budget
+    reported, saved, nodes = run.seconds, run.seconds, int(run.walkers.walks["nodes"].sum())
+    with tqdm(total=1000, disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
+        while not run.over:
+            run.advance()
+            bar.update(round(1000 * (run.account.stage + run.progress) / len(config.stages)) - bar.n)
+            bar.set_postfix_str(f"{2 * run.traversals:,} traversals, {2 * run.traversals / run.seconds:,.0f}/s")
+            if run.over or run.seconds - saved >= config.report.save_seconds:
+                run.save(out / CHECKPOINT)
+                saved = run.seconds
+            if run.over or run.seconds - reported >= config.report.seconds:
+                seen = int(run.walkers.walks["nodes"].sum())
+                say(line(run, seen - nodes, run.seconds - reported, run.over))
+                reported, nodes = run.seconds, seen
+    policy = run.policy()
+    policy.save(out / STRATEGY)
+    say(f"{out / STRATEGY}: load it as cfr:{out / STRATEGY}")
+    return policy
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m training.cfr", description="Train a player by CFR.")
+    parser.add_argument("--seed", type=int, help="in place of the file's")
+    parser.add_argument("--threads", type=int, help="in place of the file's")
+    short = {"seed": "seed", "threads": "threads"}
+    return train_from_command(parser, short, "explore=0.5", partial(load, Config), train, CHECKPOINT, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,78 @@
+"""A fresh PPO player against one fixed policy: what it wins is a lower bound on what the policy can lose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agents.ppo import PPOPolicy
+from archie_env.errors import ConfigError
+from archie_env.policy import Policy
+from archie_env.rules import Rules, as_rules
+from training.ppo.config import Config, config_from
+from training.ppo.run import Run, on_threads
+from training.settings import shown
+
+TARGET: Final = "target"
+START: Final = "start"
+Progress = Callable[[float, int, float], None]
+"""Called after each update with the share of the budget used (0 to 1), decisions so far, and mbb/hand won in that rollout."""
+
+
+def train_exploiter(
+    target: Policy,
+    rules: Rules | str = "archie",
+    seconds: float = 75.0,
+    decisions: int | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+    start: Policy | None = None,
+) -> PPOPolicy:
+    """Train a new player against ``target`` alone, from both positions, on one core.
+
+    The target never changes and is asked for actions only (``Policy.act``), so whatever follows the protocol can be exploited.
+    Learning rate and prior anneal over the budget.
+
+    Args:
+        target: who is exploited; it must play ``rules``.
+        rules: a preset's name or a `Rules` value.
+        seconds: wall time of the training.  It depends on the machine, so no two such runs are equal.
+        decisions: of the learner, in place of ``seconds``: the same arguments then give the same weights.
+        seed: 0 to 4,294,967,295, of weights, cards and everything drawn at random.
+        progress: see `Progress`; may raise to stop.
+        start: a player to clone first, such as the target or a strong one, where starting from nothing finds too little.
+
+    Returns:
+        The player after the last update.  What it wins is to be measured on deals it has not learnt from.
+
+    Raises:
+        ArchieError: for a budget or seed that can't be, and for a target that plays what is not legal.
+    """
+    config = exploiter_config(rules, seconds, decisions, seed, start is not None)
+    mbb = 1000 / config.played().stakes.blinds[1]
+    with on_threads(config.threads):
+        run = Run(config, {TARGET: target} if start is None else {TARGET: target, START: start})
+        while run.progress < 1:
+            chips, hands = run.tables.chips.sum(), run.tables.hands.sum()
+            run.update()
+            if progress:
+                won = (run.tables.chips.sum() - chips) / max(1, run.tables.hands.sum() - hands)
+                progress(run.progress, run.decisions, float(won * mbb))
+        return run.policy()
+
+
+def exploiter_config(rules: Rules | str, seconds: float, decisions: int | None, seed: int, started: bool = False) -> Config:
+    """The run of `train_exploiter`; raises `ConfigError`."""
+    if decisions is None and not seconds > 0:
+        raise ConfigError(f"exploiter: seconds = {shown(seconds)}: expected a number above 0")
+    values = {
+        "seed": seed,
+        "rules": as_rules(rules).to_dict(),
+        "budget": {"decisions": 10**13, "seconds": seconds} if decisions is None else {"decisions": decisions},
+        "opponents": {"itself": 0.0, "past": 0.0, "named": {TARGET: 1.0}},
+        # a clone has to be kept from forgetting: smaller steps, and hardly a pull towards the prior
+        "learning": {"rate": 5e-4, "prior_weight": 0.01} if started else {},
+        "warm_start": {"policy": START if started else "", "critic_updates": 8},
+        "report": {"times": 0, "agents": []},
+    }
+    return config_from(values, "exploiter")

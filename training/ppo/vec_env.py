@@ -1,0 +1,127 @@
+"""`LearnerTables` as a stable-baselines3 ``VecEnv``, for MaskablePPO and whatever else takes one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from archie_env._core.seats import BOTH
+from archie_env.envs.learner import LearnerTables
+from archie_env.observation import highest
+
+Indices = None | int | Iterable[int]
+
+
+class TablesVecEnv(VecEnv):
+    """One sub-environment for each game of ``tables``; an episode is a hand in which the learner had a decision.
+
+    Where tables write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
+    first ``width(rules)`` entries are what a player may see, the rest is for a critic while training.
+
+    Args:
+        tables: the games; nothing else may step them.
+        reward_scale: multiplies net chips.  Rewards in ``info["episode"]["r"]`` stay chips times this, as SB3's Monitor has.
+        quiet: leave ``infos`` empty.  Building them costs more than playing, and a trainer that reads the ledgers needs none.
+    """
+
+    def __init__(self, tables: LearnerTables, reward_scale: float = 1.0, quiet: bool = False) -> None:
+        self.tables = tables
+        self.reward_scale = np.float32(reward_scale)
+        self.quiet = quiet
+        self.render_mode = None
+        integer = np.issubdtype(tables.observations.dtype, np.integer)
+        high = highest(tables.rules) if integer else np.ones(tables.observations.shape[1])
+        high = np.concatenate([high, np.ones(tables.hidden.shape[1])]).astype(tables.observations.dtype)
+        super().__init__(
+            len(tables),
+            spaces.Box(np.zeros_like(high), high, dtype=tables.observations.dtype.type),
+            spaces.Discrete(tables.rules.actions),
+        )
+        self._episodic: NDArray[np.bool_] = tables.ledgers["role"] != BOTH
+        self._started = time.time()
+
+    def _observe(self, final: bool = False) -> NDArray[Any]:
+        """A new array ``(n, width)``, or ``(n, width + 52)`` with hidden cards."""
+        tables = self.tables
+        rows = tables.final_observations if final else tables.observations
+        if not tables.hidden.shape[1]:
+            return rows.copy()
+        hidden = tables.final_hidden if final else tables.hidden
+        return np.concatenate([rows, hidden.astype(rows.dtype, copy=False)], axis=1)
+
+    def reset(self) -> NDArray[Any]:
+        """Deal every game anew; with ``seed(s)`` called before, from that seed, else from a fresh one."""
+        self.tables.reset(self._seeds[0])
+        self.reset_infos = [{"action_mask": mask} for mask in self.tables.masks.copy()]
+        self._reset_seeds()
+        self._reset_options()
+        self._started = time.time()
+        return self._observe()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions for `step_wait`."""
+        self._chosen = actions
+
+    def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Play the learner's actions and everything up to its next decisions."""
+        tables = self.tables
+        tables.step(self._chosen)
+        rewards = tables.rewards.astype(np.float32) * self.reward_scale
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if not self.quiet:
+            self._describe(infos, rewards)
+        return self._observe(), rewards, tables.done.copy(), infos
+
+    def _describe(self, infos: list[dict[str, Any]], rewards: NDArray[np.float32]) -> None:
+        masks = self.tables.masks.copy()
+        for info, mask in zip(infos, masks, strict=True):
+            info["action_mask"] = mask
+        final = self._observe(final=True)
+        elapsed = round(time.time() - self._started, 6)
+        for i in np.flatnonzero(self.tables.done):
+            infos[i]["terminal_observation"] = final[i]
+            infos[i]["TimeLimit.truncated"] = False
+            if self._episodic[i]:  # where the learner is both players there is no one result to report
+                infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self.tables.lengths[i]), "t": elapsed}
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """A new array ``(n, a)``: 1 = legal."""
+        return self.tables.masks.copy()
+
+    def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> list[Any]:
+        """``action_masks`` of each sub-environment; there is nothing else to call."""
+        if method_name != "action_masks":
+            raise AttributeError(f"method {method_name!r}: a game at a table has action_masks only")
+        masks = self.action_masks()
+        return [masks[i] for i in self._get_indices(indices)]
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """The same attribute for every sub-environment."""
+        if attr_name == "action_masks":
+            masks = self.action_masks()
+            return [lambda i=i: masks[i] for i in self._get_indices(indices)]
+        if attr_name not in ("render_mode", "spec", "action_space", "observation_space"):
+            raise AttributeError(f"attribute {attr_name!r}: a game at a table has none such")
+        return [getattr(self, attr_name, None) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Sub-environments have no attributes of their own."""
+        raise AttributeError(f"attribute {attr_name!r}: a game at a table has none to set")
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None) -> list[bool]:
+        """False for each: nothing wraps a game at a table."""
+        return [False for _ in self._get_indices(indices)]
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """No pictures."""
+        return [None] * self.num_envs
+
+    def close(self) -> None:
+        """Nothing is held open."""
