@@ -1,8 +1,8 @@
 """The one door to Numba: ``kernel`` compiles a function and keeps its machine code on disk.
 
 Numba's own cache looks only at the file that defines a function, so a kernel that *calls* an edited kernel of another file
-would run stale code.  Here the cache folder is named after a digest of every source file a kernel could
-call; an edit anywhere starts a fresh folder.  Where no folder is writable, kernels compile anew in each process.
+would run stale code.  Here the cache folder is named after a digest of every source file whose code a kernel could
+contain; an edit to any of them starts a fresh folder.  Where no folder is writable, kernels compile anew in each process.
 
 ``NUMBA_DISABLE_JIT=1`` runs every kernel as ordinary Python; ``NUMBA_CACHE_DIR`` moves the cache.
 """
@@ -12,11 +12,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
+import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import numba
@@ -26,8 +28,9 @@ from numba.core import config
 JIT_DISABLED = bool(config.DISABLE_JIT)
 """True when kernels run as ordinary Python (``NUMBA_DISABLE_JIT=1``)."""
 
-_KEPT_CACHES = 8  # older digests are removed, so that an edited checkout does not fill the disk
+_KEPT_CACHES = 64  # older digests are removed, so that an edited checkout does not fill the disk
 _HERE = Path(__file__).resolve().parent
+_STDLIB = sysconfig.get_path("stdlib")
 
 
 def _cache_root() -> Path:
@@ -38,21 +41,20 @@ def _cache_root() -> Path:
 
 
 @functools.cache
-def _digest(roots: tuple[Path, ...]) -> str:
-    """A name for the sources under ``roots`` and for what else decides the machine code."""
+def _digest(sources: tuple[Path, ...]) -> str:
+    """A name for these sources and for what else decides the machine code."""
     seen = hashlib.sha256(f"{numba.__version__} {np.__version__} {config.BOUNDSCHECK}".encode())
-    for root in roots:
-        for source in sorted(root.rglob("*.py")):
-            seen.update(str(source.relative_to(root)).encode())
-            seen.update(source.read_bytes())
+    for source in sources:
+        seen.update(source.name.encode())
+        seen.update(source.read_bytes())
     return seen.hexdigest()[:16]
 
 
 @functools.cache
-def _cache_folder(roots: tuple[Path, ...]) -> str | None:
+def _cache_folder(sources: tuple[Path, ...]) -> str | None:
     """A writable folder for these sources, or None."""
     root = _cache_root()
-    folder = root / _digest(roots)
+    folder = root / _digest(sources)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -66,27 +68,28 @@ def _cache_folder(roots: tuple[Path, ...]) -> str | None:
     return str(folder)
 
 
+_IMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]*)|import\s+([\w.]+))", re.MULTILINE)
+
+
 @functools.cache
-def _roots_of_file(file: str) -> frozenset[Path]:
-    """The folder whose sources name the cache of kernels in ``file``: the engine, or the file's own top-level package."""
-    folder = Path(file).resolve().parent
-    if folder.is_relative_to(_HERE.parent):  # the engine's callers in archie_env define no kernels for one another
-        return frozenset((_HERE,))
-    while (folder.parent / "__init__.py").is_file():
-        folder = folder.parent
-    return frozenset((folder,))
+def _sources(file: str) -> tuple[Path, ...]:
+    """The sources that decide the machine code of kernels in ``file``: the engine's, and all that the file imports of ours.
 
-
-def _source_roots(function: Callable[..., Any]) -> tuple[Path, ...]:
-    """The folders a kernel of this function could call into: its own package, and those of the kernels its module imports."""
-    roots = {_HERE, *_roots_of_file(function.__code__.co_filename)}
-    for value in function.__globals__.values():
-        parts = vars(value).values() if isinstance(value, ModuleType) else (value,)
-        for part in parts:
-            callee = getattr(part, "py_func", None)
-            if callee is not None and callee.__globals__ is not function.__globals__:
-                roots |= _roots_of_file(callee.__code__.co_filename)
-    return tuple(sorted(roots))
+    Read from the text of the import statements, as values that kernels freeze (numbers, dtypes) don't say where they come from.
+    """
+    found = set(_HERE.glob("*.py"))
+    waiting = [Path(file).resolve()]
+    while waiting:
+        source = waiting.pop()
+        if source in found or source.is_relative_to(_HERE.parent):
+            continue  # outside of `_core`, archie_env defines nothing that kernels read
+        found.add(source)
+        for package, names, module in _IMPORT.findall(source.read_text(encoding="utf-8")):
+            for name in (package or module, *(f"{package}.{part}" for part in re.findall(r"\w+", names) if package)):
+                imported = getattr(sys.modules.get(name), "__file__", None)
+                if imported and "site-packages" not in imported and not imported.startswith(_STDLIB):
+                    waiting.append(Path(imported).resolve())
+    return tuple(sorted(found))
 
 
 def _compile(function: Callable[..., Any], python_calls_it: bool, inline: str = "never") -> Callable[..., Any]:
@@ -98,7 +101,7 @@ def _compile(function: Callable[..., Any], python_calls_it: bool, inline: str = 
                 return function(*arguments)
 
         return plain
-    folder = _cache_folder(_source_roots(function))
+    folder = _cache_folder(_sources(function.__code__.co_filename))
     users_choice, config.CACHE_DIR = config.CACHE_DIR, folder or ""
     try:
         compiled = numba.njit(
