@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents._kernels import read_hand, read_round
+from agents.rows import read_hand, read_round
 from archie_env._core.jit import inner, kernel
 from archie_env._core.state import CALL, DISCARD, FOLD, MAX_HAND, MULTISETS, RAISE
 from archie_env._core.tables import CHOOSE

@@ -8,67 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from agents.rows import NO_RANK, RANKS, count_ranks, read_hand, read_round
 from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
-
-RANKS = 13
-NO_RANK = -1
-
-LAYOUT = np.dtype(
-    [
-        ("held", "i2"),  # first entry of the block, and so on
-        ("wagers", "i2"),
-        ("other_draws", "i2"),
-        ("phase", "i2"),
-        ("dealer", "i2"),
-        ("owed", "i2"),
-        ("pot", "i2"),
-        ("pot_unit", "i2"),  # chips in a step of the pot's entry
-        ("owed_unit", "i2"),  # chips in a step of the owed entry
-        ("actions", "i2"),  # betting actions that a round has room for
-        ("draws", "i2"),
-        ("hand_size", "i2"),
-        ("max_discard", "i2"),
-        ("low_limit", "i2"),  # highest rank a low may hold, -1: there is no low
-        ("flushes", "i2"),
-        ("high_qualifier", "i2"),  # lowest value that qualifies
-        ("deck_size", "i2"),
-        ("deck", "i1", (52,)),
-    ],
-    align=True,
-)
-
-
-@kernel
-def read_round(layout, row):
-    """The betting round, or the round before the draw."""
-    for phase in range(2 * layout["draws"] + 1):
-        if row[layout["phase"] + phase]:
-            return phase >> 1
-    return layout["draws"]
-
-
-@kernel
-def read_hand(layout, row, r, hand):
-    """Write the cards held in round r into ``hand``."""
-    at, k = layout["held"] + r * layout["deck_size"], 0
-    for column in range(layout["deck_size"]):
-        if row[at + column]:
-            hand[k] = layout["deck"][column]
-            k += 1
-    for i in range(k, MAX_HAND):
-        hand[i] = NO_CARD
-
-
-@kernel
-def count_ranks(hand, counts):
-    """Write into ``counts`` ``(13,)`` how many cards of each rank, deuce first, the hand holds."""
-    for k in range(RANKS):
-        counts[k] = 0
-    for i in range(MAX_HAND):
-        if hand[i] < NO_CARD:
-            counts[hand[i] >> 2] += 1
 
 
 @kernel

@@ -10,19 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents._kernels import (
-    NO_RANK,
-    RANKS,
-    count_ranks,
-    low_cards,
-    lowest_rank,
-    read_hand,
-    read_round,
-    spread_of_groups,
-    throw_not_low,
-    throw_unpaired,
-    within_limit,
-)
+from agents._kernels import low_cards, lowest_rank, spread_of_groups, throw_not_low, throw_unpaired, within_limit
+from agents.rows import NO_RANK, RANKS, count_ranks, read_hand, read_round
 from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import DISCARD, MAX_HAND, NO_CARD, RAISE

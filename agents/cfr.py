@@ -17,7 +17,7 @@ from agents import _cfr_kernels
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import PARTS, Abstraction
 from agents.archive import digest, found, load_player, rules_of, write_archive
-from agents.scripted import checked_rows, layout
+from agents.rows import checked_rows, layout
 from archie_env.errors import ArchieError
 from archie_env.observation import fields
 from archie_env.policy import Actions, Masks, Observations, Probabilities

@@ -13,13 +13,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents._kernels import count_ranks, low_cards, spread_of_groups, throw_not_low, throw_unpaired
+from agents._kernels import low_cards, spread_of_groups, throw_not_low, throw_unpaired
+from agents.rows import count_ranks
 from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import MAX_HAND, NO_CARD
 from archie_env._core.tables import ACE, CATEGORIES, high_classes, low_classes
 from archie_env.cards import RANKS, SUITS
-from archie_env.observation import fields, highest_low_rank, rulebook
+from archie_env.observation import fields
+from archie_env.rulebook import highest_low_rank, rulebook
 from archie_env.rules import Rules
 
 KEEPS: Final = ("low cards", "groups", "longest suit", "best straight draw")

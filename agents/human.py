@@ -11,15 +11,14 @@ from typing import Final, NoReturn, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.scripted import checked_rows
+from agents.rows import checked_rows
 from archie_env.actions import DISCARD, RAISE, STAND_PAT, format_action, parse_action
 from archie_env.cards import format_cards
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.hands import HandValues
 from archie_env.observation import Seen, decode
 from archie_env.policy import Actions, Masks, Observations, Probabilities
 from archie_env.rules import Rules, as_rules
-from archie_env.terminal.play import LeftTable
 
 _SHORT: Final = {"f": "fold", "k": "check", "c": "call", "b": "bet", "r": "raise", "pat": "stand pat", "p": "stand pat"}
 _HELP: Final = """\
@@ -29,10 +28,6 @@ _HELP: Final = """\
   a number                         the bet of that number
   ?                                this help
   quit                             leave the table"""
-
-
-class PlayerLeftError(LeftTable):
-    """The person left: ``quit``, or the input ended."""
 
 
 def describe_hand(cards: tuple[int, ...], rules: Rules) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agents.archive import found, load_player, rules_of, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
-from agents.scripted import checked_rows
+from agents.rows import checked_rows
 from archie_env._core.jit import kernel
 from archie_env._core.state import DISCARD
 from archie_env.errors import ArchieError

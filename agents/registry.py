@@ -1,20 +1,15 @@
-"""Names of players, and the players they stand for."""
+"""Names of players, and the players they stand for: importing this module registers them with `archie_env.policy`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agents.rule_based import RuleBasedPolicy
 from agents.scripted import ScriptedPolicy
-from archie_env.errors import ArchieError
-from archie_env.policy import Policy, UniformPolicy
-from archie_env.rules import Rules, as_rules
-
-
-def _uniform(rules: Rules) -> Policy:
-    return UniformPolicy()
+from archie_env.policy import Policy, load_policy, register_policy, registered_policies
+from archie_env.rules import Rules
 
 
 def _call(rules: Rules) -> Policy:
@@ -72,28 +67,31 @@ def _cfr(path: str, rules: Rules) -> Policy:
 WEIGHTS: Final = Path(__file__).parent / "weights"
 """Where the weights of the players that ship are."""
 
-_NAMED: Final[dict[str, Callable[[Rules], Policy]]] = {
-    "uniform": _uniform,
-    "call": _call,
-    "raise": _raise,
-    "call_draw": _call_draw,
-    "raise_draw": _raise_draw,
-    "rule_based": _rule_based,
-    "human": _human,
-}
-_FROM_FILE: Final[dict[str, Callable[[str, Rules], Policy]]] = {
-    "ppo": _ppo,
-    "ppo_greedy": _ppo_greedy,
-    "solution": _solution,
-    "cfr": _cfr,
-}
-_SHIPPED: Final = {"cfr_small": "cfr", "champion": "cfr", "ppo": "ppo"}
-"""Players whose weights come with the code, and their kind; the file is of the player's name."""
+_SHIPPED: Final = {"cfr_small": _cfr, "champion": _cfr, "ppo": _ppo}
+"""Players whose weights come with the code, and how a file of their kind is read; the file is of the player's name."""
+_FROM_FILE: Final = {"ppo": _ppo, "ppo_greedy": _ppo_greedy, "solution": _solution, "cfr": _cfr}
+
+
+def _shipped(name: str, rules: Rules) -> Policy:
+    player = _SHIPPED[name](str(WEIGHTS / f"{name}.npz"), rules)
+    player.name = name
+    return player
+
+
+for _name, _factory in (
+    ("call", _call), ("raise", _raise), ("call_draw", _call_draw), ("raise_draw", _raise_draw),
+    ("rule_based", _rule_based), ("human", _human),
+):  # fmt: skip
+    register_policy(_name, _factory)
+for _name in _SHIPPED:
+    register_policy(_name, partial(_shipped, _name))
+for _name, _read in _FROM_FILE.items():
+    register_policy(f"{_name}:", _read)
 
 
 def names() -> tuple[str, ...]:
     """The names `load` knows; ``ppo:PATH`` stands for every file of that kind."""
-    return *_NAMED, *_SHIPPED, *(f"{kind}:PATH" for kind in _FROM_FILE)
+    return tuple(f"{name}PATH" if name.endswith(":") else name for name in registered_policies())
 
 
 def weights_file(name: str) -> Path | None:
@@ -104,21 +102,4 @@ def weights_file(name: str) -> Path | None:
     return WEIGHTS / f"{name}.npz" if name in _SHIPPED else None
 
 
-def load(name: str, rules: Rules | str = "archie") -> Policy:
-    """The player of that name under these rules.
-
-    Raises:
-        ArchieError: for an unknown name, listing the known ones.
-    """
-    rules = as_rules(rules)
-    if isinstance(name, str):
-        kind, _, path = name.partition(":")
-        if name in _NAMED:
-            return _NAMED[name](rules)
-        if name in _SHIPPED:
-            player = _FROM_FILE[_SHIPPED[name]](str(weights_file(name)), rules)
-            player.name = name
-            return player
-        if path and kind in _FROM_FILE:
-            return _FROM_FILE[kind](path, rules)
-    raise ArchieError(f"agent {name!r}: expected one of {', '.join(names())}")
+load = load_policy

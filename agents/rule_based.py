@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from agents import _rule_kernels
-from agents.scripted import checked_rows, layout
-from archie_env.observation import rulebook
+from agents.rows import checked_rows, layout
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
 
 _STRENGTHS: Final = """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.archive import load_player, rules_of, write_archive
-from agents.scripted import checked_rows
+from agents.rows import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
 from archie_env.observation import fields

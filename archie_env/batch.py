@@ -19,52 +19,10 @@ from archie_env._core.state import GAME
 from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.observation import ReadsRulebook, highest, width
+from archie_env.observation import chip_scales, width
+from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
-
-
-def whole_number(name: str, value: object, least: int) -> int:
-    """A whole number of at least ``least``; raises `ArchieError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ArchieError(f"{name} {value!r}: expected a whole number of at least {least}")
-    return int(value)
-
-
-def game_number(name: str, value: object) -> int:
-    """The number of a game or hand, which the engine takes as 62 bits."""
-    number = whole_number(name, value, 0)
-    if number >= 2**62:
-        raise ArchieError(f"{name} {value!r}: expected a whole number below 2 ** 62")
-    return number
-
-
-def seed_word(seed: int | None) -> np.uint64:
-    """64 bits from any non-negative seed, or fresh ones from the system for None."""
-    entropy = None if seed is None else whole_number("seed", seed, 0)
-    return np.uint64(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
-
-
-def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Factors of the pot and owed entries in that dtype: 1 for int8 rows; for float32 the largest entry becomes 1.0.
-
-    Plain Python numbers, which kernels take faster than NumPy's.
-    """
-    if np.issubdtype(dtype, np.integer):
-        return 1, 1
-    top = highest(rules).tolist()
-    return 1 / top[-1], 1 / top[-2]
-
-
-def whole_actions(actions: ArrayLike, n: int, who: str = "") -> NDArray[np.int64]:
-    """``(n,)`` integers; raises `IllegalActionError` for any other shape or type."""
-    try:
-        array = np.asarray(actions)
-    except ValueError:
-        array = np.empty(0, object)  # rows of different lengths
-    if array.shape != (n,) or not np.issubdtype(array.dtype, np.integer):
-        found = f"actions of shape {array.shape} and dtype {array.dtype}"
-        raise IllegalActionError(f"{who}{': ' if who else ''}{found}: expected ({n},) integers")
-    return array.astype(np.int64, copy=False)
+from archie_env.validation import game_number, seed_word, whole_actions, whole_number
 
 
 def _seats_or_games(name: str, values: ArrayLike, least: int, most: int) -> NDArray[np.int64]:

@@ -25,5 +25,9 @@ class OrderError(ArchieError):
     """A call that comes too early or too late, such as a step before ``reset``."""
 
 
+class PlayerLeftError(Exception):
+    """A person left: typed ``quit``, or the input ended.  Not bad input, so no `ArchieError`."""
+
+
 class ConfigError(ArchieError):
     """A configuration with an unknown key or an impossible value; names the file, the key and what is allowed."""

@@ -10,7 +10,6 @@ Seats are 0 (``player_0``) and 1 (``player_1``).  `Game` adds no rule: every ans
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,15 +18,16 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env._core.showdown import award
-from archie_env._core.state import FOLD, GAME, MAX_ACTIONS, NO_CARD, RAISE
+from archie_env._core.state import FOLD, GAME, NO_CARD, RAISE
 from archie_env.actions import describe_legal, discards
-from archie_env.batch import game_number, seed_word
 from archie_env.cards import check_cards, format_cards
-from archie_env.errors import ArchieError, IllegalActionError, OrderError
+from archie_env.errors import IllegalActionError, OrderError
 from archie_env.events import SEATS, Award, Event, Half, Result, View
 from archie_env.hands import HandValues
-from archie_env.observation import ReadsRulebook, width
+from archie_env.observation import width
+from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
+from archie_env.validation import action_number, check_seat, game_number, seed_word
 
 __all__ = ["FOLD", "RAISE", "SEATS", "Award", "Event", "Game", "Result", "View"]
 
@@ -60,7 +60,7 @@ class Game(ReadsRulebook):
         self._read_rulebook(rules, replacements)
         self._games: NDArray[Any] = np.zeros(1, GAME)
         if dealer is not None:
-            _check_seat("dealer", dealer, ", or None to leave it to the seed")
+            check_seat("dealer", dealer, ", or None to leave it to the seed")
         game_number("index", index)
         game_number("hand", hand)
         order, given = deck_order(self.rules, deck)
@@ -142,14 +142,14 @@ class Game(ReadsRulebook):
 
     def owes(self, seat: int) -> int:
         """Chips this seat must add to call."""
-        _check_seat("seat", seat)
+        check_seat("seat", seat)
         return max(0, self.paid[1 - seat] - self.paid[seat])
 
     # ---- acting
 
     def mask(self, seat: int) -> NDArray[np.int8]:
         """``(a,)``: 1 = legal; zeros for a seat that is not to act."""
-        _check_seat("seat", seat)
+        check_seat("seat", seat)
         masks = np.zeros((2, self.rules.actions), np.int8)
         table.look_masks(self._games, self._books, masks)
         mask: NDArray[np.int8] = masks[seat]
@@ -157,7 +157,7 @@ class Game(ReadsRulebook):
 
     def observation(self, seat: int) -> NDArray[np.int8]:
         """``(d,)``: the information state of a seat, see `archie_env.observation`."""
-        _check_seat("seat", seat)
+        check_seat("seat", seat)
         row = np.zeros(width(self.rules), np.int8)
         table.look_seat(self._games, self._books, seat, row, 1, 1)
         return row
@@ -231,7 +231,7 @@ class Game(ReadsRulebook):
     def view(self, seat: int | None = None) -> View:
         """What a seat knows; None looks from above and sees every card."""
         if seat is not None:
-            _check_seat("seat", seat, ", or None to see both hands")
+            check_seat("seat", seat, ", or None to see both hands")
         result = self.result if self.over else None
         shown = result is not None and result.folded is None
         draws: tuple[list[int], list[int]] = ([], [])
@@ -332,20 +332,6 @@ class Game(ReadsRulebook):
 
     def __repr__(self) -> str:
         return f"<Game: {self.position(None)}>"
-
-
-def _check_seat(name: str, seat: object, otherwise: str = "") -> None:
-    if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
-        raise ArchieError(f"{name} {seat!r}: expected seat 0 or 1{otherwise}")
-
-
-def action_number(action: object) -> int:
-    """An action as an int; -1, which is never legal, for what is none: a bool, a float or a text is not an action."""
-    try:
-        number = operator.index(action)  # type: ignore[arg-type]
-    except TypeError:
-        return -1
-    return number if 0 <= number < MAX_ACTIONS and type(action) is not bool else -1
 
 
 ANY_DECK: Final[NDArray[np.int8]] = np.zeros(52, np.int8)

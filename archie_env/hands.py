@@ -39,7 +39,7 @@ from archie_env._core.tables import (
 )
 from archie_env.cards import RANKS, check_cards, parse_cards
 from archie_env.errors import CardError, NotationError
-from archie_env.observation import highest_low_rank, lowest_qualifying_high, rulebook
+from archie_env.rulebook import highest_low_rank, lowest_qualifying_high, rulebook
 from archie_env.rules import Rules, as_rules
 
 __all__ = ["CATEGORY_NAMES", "HandValues", "parse_cards"]

@@ -15,19 +15,13 @@ import functools
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS
-from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
-from archie_env.cards import RANKS, SUITS, format_card
-from archie_env.errors import RulesError
-from archie_env.rules import Replacements, Rules, as_rules
-
-Books = NDArray[np.void]
-"""One ``BOOK`` record in an array of length 1: kernels take arrays faster than records."""
+from archie_env.cards import format_card
+from archie_env.rules import Rules, as_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,103 +187,6 @@ def decode(row: NDArray[np.generic], rules: Rules | str) -> Seen:
     )
 
 
-def _legal_table(rules: Rules) -> NDArray[np.int8]:
-    """``(menus, actions)``: the six situations a player can face; the first four count OWES + 2 * CAPPED."""
-    legal = np.zeros((CLOSED + 1, MAX_ACTIONS), np.int8)
-    for owes, capped in product((0, 1), (0, 1)):
-        legal[owes + 2 * capped, :DISCARD] = owes, 1, not capped
-    for m in range(2**rules.hand_size):
-        legal[DRAWING, DISCARD + m] = m.bit_count() <= rules.max_discard
-    return legal
-
-
-@functools.lru_cache(maxsize=64)
-def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
-    """The rules as the engine reads them: an array of one ``BOOK`` record.  Never written to."""
-    books = np.zeros(1, BOOK)
-    book = books[0]
-    book["blinds"], book["bet"][: rules.rounds] = rules.stakes.blinds, rules.stakes.bets
-    for name in ("raise_cap", "draws", "hand_size", "max_discard", "deck_size"):
-        book[name] = getattr(rules, name)
-    book["sequential"] = rules.draw_order == "sequential"
-    book["equal_split"] = rules.no_qualifier == "equal_split"
-    book["per_seat"] = replacements == "per_seat"
-    book["deck"][: rules.deck_size] = rules.deck
-    book["high_qualifier"] = lowest_qualifying_high(rules)
-    book["high"] = high_table(rules.hand_size, rules.flushes)
-    book["low"] = low_table(rules.hand_size, highest_low_rank(rules))
-    legal = book["legal"] = _legal_table(rules)
-    for menu, row in enumerate(legal):
-        actions = np.flatnonzero(row)
-        book["legal_bits"][menu] = sum(1 << int(a) for a in actions)
-        book["legal_count"][menu], book["legal_list"][menu, : len(actions)] = len(actions), actions
-    block = {f.name: f for f in fields(rules)}
-    book["width"], book["actions"] = width(rules), rules.actions
-    book["pot_unit"], book["owed_unit"] = pot_unit(rules), owed_unit(rules)
-    book["wagers_width"] = 2 * (rules.raise_cap + 2)
-    for name in ("wagers", "phase", "dealer"):
-        book[f"{name}_at"] = block[name].start
-    book["held_at"] = book["slot_at"] = book["drawn_at"] = block["pot"].start
-    slots, slot_width = block["slots"].start, len(rules.ranks) + len(rules.suits)
-    for column, card in enumerate(rules.deck):
-        rank, suit = rules.ranks.index(RANKS[card >> 2]), rules.suits.index(SUITS[card & 3])
-        for r in range(rules.rounds):
-            book["held_at"][r, card] = block["held"].start + r * rules.deck_size + column
-        for slot in range(rules.hand_size):
-            at = slots + slot * slot_width
-            book["slot_at"][slot, card] = at + rank, at + len(rules.ranks) + suit
-    counts = rules.max_discard + 1
-    for i, name in enumerate(("own_draws", "other_draws")):
-        for d in range(rules.draws):
-            at = block[name].start + d * counts
-            book["drawn_at"][i, d, 1 : counts + 1] = range(at, at + counts)
-    books.setflags(write=False)
-    return books
-
-
-class ReadsRulebook:
-    """A base for what plays by a rulebook: copies and pickles leave out what can be found again."""
-
-    rules: Rules
-    replacements: Replacements
-    _books: Books
-    _found: ClassVar[tuple[str, ...]] = ("_books",)
-    """Attributes that `_find` sets."""
-
-    def _read_rulebook(self, rules: Rules | str, replacements: Replacements) -> None:
-        if replacements not in get_args(Replacements):
-            raise RulesError(f"replacements {replacements!r}: expected one of {', '.join(get_args(Replacements))}")
-        self.rules, self.replacements = as_rules(rules), replacements
-        self._find()
-
-    def _find(self) -> None:
-        self._books = rulebook(self.rules, self.replacements)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in self._found}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._find()
-
-
-_NEVER = np.iinfo(np.int16).max
-
-
-def lowest_qualifying_high(rules: Rules) -> int:
-    """The least high value that qualifies; above every value when none does."""
-    if rules.high_qualifier is None:
-        return int(_NEVER)
-    rank = RANKS.index(rules.high_qualifier)
-    values = enumerate(high_classes(rules.hand_size, rules.flushes), 1)
-    return next((v for v, (category, order) in values if (category, order[:1]) >= (PAIR, (rank,))), int(_NEVER))
-
-
-def highest_low_rank(rules: Rules) -> int | None:
-    """The highest ace-low rank a low may hold, or None when there is no low."""
-    return None if rules.low_qualifier is None else ace_low(RANKS.index(rules.low_qualifier))
-
-
 def index_table(rules: Rules | str) -> str:
     """The blocks of a row as a Markdown table, for the documentation."""
     lines = ["| index | block | shape | values | axes | meaning |", "|---|---|---|---|---|---|"]
@@ -302,3 +199,14 @@ def index_table(rules: Rules | str) -> str:
         shape = " x ".join(map(str, field.shape)) or "1"
         lines.append(f"| {where} | `{field.name}` | {shape} | 0..{field.high} | {axes} | {field.meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Factors of the pot and owed entries in that dtype: 1 for int8 rows; for float32 the largest entry becomes 1.0.
+
+    Plain Python numbers, which kernels take faster than NumPy's.
+    """
+    if np.issubdtype(dtype, np.integer):
+        return 1, 1
+    top = highest(rules).tolist()
+    return 1 / top[-1], 1 / top[-2]

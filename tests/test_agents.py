@@ -12,14 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from agents import _kernels, _rule_kernels, load, names, weights_file
+from agents import rows as read
 from agents.archive import read_archive, write_archive
-from agents.human import HumanPolicy, PlayerLeftError, read_answer
+from agents.human import HumanPolicy, read_answer
 from agents.ppo import PPOPolicy
-from agents.scripted import layout
+from agents.rows import layout
 from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.observation import decode, fields, scaled, width
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
@@ -125,9 +126,9 @@ def test_kernels_read_in_a_row_what_the_decoder_reads(rules: str) -> None:
     hand = np.zeros(5, np.int64)
     for row, mask in zip(*(part[::10] for part in situations(rules)), strict=True):
         seen = decode(row, EVERY_RULES[rules])
-        r = _kernels.read_round(table, row)
+        r = read.read_round(table, row)
         assert r == seen.phase // 2
-        _kernels.read_hand(table, row, r, hand)
+        read.read_hand(table, row, r, hand)
         assert tuple(c for c in hand.tolist() if c < 52) == seen.hand
         wagers = seen.wagers[r]
         count, raises, _ = _rule_kernels.read_wagers(table, row, r)

@@ -12,7 +12,8 @@ from archie_env._core import table
 from archie_env._core.jit import JIT_DISABLED
 from archie_env._core.state import GAME
 from archie_env.game import Game, deck_order
-from archie_env.observation import decode, rulebook
+from archie_env.observation import decode
+from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Replacements, Rules, Stakes
 from tests import pokerkit_oracle
 from tests.referee import Referee

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from archie_env import notation
+from archie_env import notation, policy
 from archie_env.actions import discard
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.game import Game
+from archie_env.policy import UniformPolicy
 from archie_env.rules import PRESETS, Rules
 from archie_env.terminal import main as cli
 from archie_env.terminal.answers import menu, read_action
@@ -145,26 +146,33 @@ def test_a_terminal_gets_a_colored_table(archie: Command, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("module", [None, types.ModuleType("agents")])
-def test_named_agents_need_the_checkout(
+def test_without_the_checkout_the_default_opponent_is_uniform(
     archie: Command, monkeypatch: pytest.MonkeyPatch, module: types.ModuleType | None
 ) -> None:
+    monkeypatch.setattr("archie_env.policy._REGISTERED", {"uniform": lambda rules: UniformPolicy()})
     monkeypatch.setitem(sys.modules, "agents", module)
     assert archie("play", "--opponent", "rule_based") == 2
-    assert "agents live in the checkout" in archie.err
-    assert "--opponent uniform" in archie.err
+    assert "opponent 'rule_based'" in archie.err
+    assert "expected one of uniform, module:Name" in archie.err
     assert archie("play", "--opponent", "uniform", typed="q\n") == 0
     assert archie("play", typed="q\n") == 0
-    assert "here you play uniform" in archie.err
     assert "You play uniform" in archie.out
 
 
-def test_an_agent_whose_packages_are_missing(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, rules: Rules) -> None:
-        raise ImportError("No module named 'torch'", name="torch")
+def test_the_default_opponent_of_the_checkout_is_the_champion(archie: Command) -> None:
+    assert archie("play", typed="q\n") == 0
+    assert "You play champion" in archie.out
+    assert archie("play", "--rules", "barge", typed="q\n") == 0
+    assert "You play rule_based" in archie.out
 
-    monkeypatch.setattr("agents.load", load)
-    assert archie("play", "--opponent", "ppo:x") == 2
-    assert "opponent 'ppo:x' needs torch" in archie.err
+
+def test_an_agent_whose_packages_are_missing(archie: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(rules: Rules) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setitem(policy._REGISTERED, "deep", load)
+    assert archie("play", "--opponent", "deep") == 2
+    assert "policy 'deep' needs torch" in archie.err
 
 
 # ---- what is typed for an action

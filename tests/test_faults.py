@@ -16,10 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from agents import load
-from agents.human import PlayerLeftError
 from agents.ppo import PPOPolicy
 from archie_env.batch import Hands
-from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
 from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules

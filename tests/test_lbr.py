@@ -14,8 +14,8 @@ from archie_env._core.state import BIG_BLIND, CALL, DEALER, DISCARD, FOLD, GAME,
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.game import Game
-from archie_env.observation import rulebook
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
+from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, as_rules
 from evaluation.best_response import _kernels as kernels
 from evaluation.best_response.lbr import LocalBestResponse

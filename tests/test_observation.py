@@ -13,7 +13,8 @@ from archie_env import archie_v0
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import RulesError
 from archie_env.game import Game
-from archie_env.observation import decode, fields, highest, index_table, pot_unit, rulebook, scaled, unscaled, width
+from archie_env.observation import decode, fields, highest, index_table, pot_unit, scaled, unscaled, width
+from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Rules, Stakes
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError
 from archie_env.game import Game, deck_order
-from archie_env.observation import rulebook
+from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Rules, Stakes
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3

@@ -12,8 +12,7 @@ from typing import Protocol, TypeVar
 
 from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 
-from agents.human import PlayerLeftError
-from archie_env.errors import ArchieError, ConfigError
+from archie_env.errors import ArchieError, ConfigError, PlayerLeftError
 
 
 class Seeded(Protocol):

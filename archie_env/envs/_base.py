@@ -15,21 +15,16 @@ from numpy.typing import NDArray
 from archie_env._core import table
 from archie_env._core.jit import entry_point
 from archie_env._core.state import GAME
-from archie_env.batch import chip_scales, seed_word
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import ANY_DECK, SEATS, Game, deck_order
-from archie_env.observation import ReadsRulebook, highest, rulebook, width
+from archie_env.observation import chip_scales, highest, width
 from archie_env.rendering.text import ansi, rgb_array
+from archie_env.rulebook import ReadsRulebook, rulebook
 from archie_env.rules import Replacements, Rules
+from archie_env.validation import one_of, seed_word
 
 ObservationType = Literal["float32", "int8"]
 RenderMode = Literal["human", "ansi", "rgb_array"]
-
-
-def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a value that is not among those allowed."""
-    if value not in allowed:
-        raise ArchieError(f"{name} {value!r}: expected one of {', '.join(map(repr, allowed))}")
 
 
 def row_space(rules: Rules, dtype: str) -> spaces.Box:

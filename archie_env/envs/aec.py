@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from archie_env._core.table import ENDED, ILLEGAL
-from archie_env.batch import whole_number
-from archie_env.envs._base import ObservationType, RenderMode, Table, bound, new_arrays, one_of, row_space
+from archie_env.envs._base import ObservationType, RenderMode, Table, bound, new_arrays, row_space
 from archie_env.errors import ArchieError, OrderError
-from archie_env.game import SEATS, Game, action_number
+from archie_env.game import SEATS, Game
 from archie_env.observation import width
 from archie_env.rules import Replacements, Rules
+from archie_env.validation import action_number, one_of, whole_number
 
 Viewpoint = Literal["player_0", "player_1", "to_act"]
 _FIRST, _SECOND = SEATS

@@ -12,12 +12,13 @@ from archie_env._core import batch as loops
 from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
-from archie_env.batch import chip_scales, seed_word, whole_actions, whole_number
 from archie_env.cards import DECK
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
-from archie_env.observation import ReadsRulebook, width
+from archie_env.observation import chip_scales, width
 from archie_env.policy import Policy, name_of
+from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
+from archie_env.validation import seed_word, whole_actions, whole_number
 
 Seat = Literal["alternate", "dealer", "big_blind"]
 _ROLES: Final = {"alternate": seats.ALTERNATE, "dealer": seats.ALWAYS_DEALER, "big_blind": seats.ALWAYS_BIG_BLIND}

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env.actions import CALL, STAND_PAT
-from archie_env.batch import whole_actions, whole_number
-from archie_env.envs._base import ObservationType, RenderMode, Table, bound, one_of, row_space
+from archie_env.envs._base import ObservationType, RenderMode, Table, bound, row_space
 from archie_env.envs.learner import Seat
 from archie_env.errors import IllegalActionError, OrderError
-from archie_env.game import action_number
 from archie_env.policy import Policy, as_policy, name_of
 from archie_env.rules import Replacements, Rules
+from archie_env.validation import action_number, one_of, whole_actions, whole_number
 
 IllegalActions = Literal["raise", "replace"]
 

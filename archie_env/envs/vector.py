@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from archie_env._core import seats
 from archie_env.actions import CALL, STAND_PAT
-from archie_env.batch import whole_actions, whole_number
 from archie_env.envs._base import row_space
 from archie_env.envs.learner import LearnerTables, Seat
 from archie_env.errors import ArchieError, OrderError
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
+from archie_env.validation import whole_actions, whole_number
 
 
 class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[Any]]):

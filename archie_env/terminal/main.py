@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TextIO, get_args
 
 from archie_env import __version__
-from archie_env.errors import ArchieError, RulesError
+from archie_env.errors import ArchieError, PlayerLeftError, RulesError
 from archie_env.game import Game
-from archie_env.policy import Policy, UniformPolicy
+from archie_env.policy import Policy, known_names, load_policy, registered_policies
 from archie_env.rendering.text import ansi
 from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
 from archie_env.terminal.explain import explain, preset_table
-from archie_env.terminal.play import LeftTable, Place, Sitting, colored, play
+from archie_env.terminal.play import Place, Sitting, colored, play
 
 _BAD_INPUT: Final = 2
 _INTERRUPTED: Final = 130
@@ -89,31 +88,38 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+STRONGEST: Final = ("agents:champion", "agents:rule_based", "uniform")
+"""Opponents from the strongest: the first that loads is the default.  Named agents live in the checkout, not in the wheel."""
+
+
 def opponent(name: str | None, rules: Rules) -> Policy:
-    """A policy by name.  Named agents live in the checkout, not in the wheel; without them there is ``uniform``."""
-    if name == UniformPolicy.name:
-        return UniformPolicy()
-    try:
-        agents = importlib.import_module("agents")
-        ours = callable(getattr(agents, "load", None)) and callable(getattr(agents, "names", None))
-    except ImportError:
-        ours = False
-    if not ours:
-        where = "named agents live in the checkout: run `python -m archie_env play` in its folder"
+    """A policy by name; None takes the first of `STRONGEST` that loads under these rules.
+
+    A name that is not registered is looked for in the checkout's ``agents``.
+    """
+    with _folder_importable():
         if name is None:
-            print(f"archie: {where}; here you play uniform", file=sys.stderr)
-            return UniformPolicy()
-        raise ArchieError(f"opponent {name!r}: {where}, or play --opponent uniform")
+            for candidate in STRONGEST[:-1]:
+                with contextlib.suppress(ArchieError, ImportError):
+                    return load_policy(candidate, rules)
+            return load_policy(STRONGEST[-1], rules)
+        if ":" in name or name in registered_policies():
+            return load_policy(name, rules)
+        try:
+            return load_policy(f"agents:{name}", rules)
+        except ArchieError as error:
+            raise ArchieError(f"opponent {name!r}: {error}; expected one of {known_names()}") from None
+
+
+@contextlib.contextmanager
+def _folder_importable() -> Iterator[None]:
+    """Let ``module:Name`` find modules in the present folder, as ``python -m`` does and a console script does not."""
+    sys.path.insert(0, os.getcwd())
     try:
-        loaded: Policy = agents.load(name or _strongest(agents.names()), rules=rules)
-    except ImportError as error:
-        raise ArchieError(f"opponent {name!r} needs {error.name or 'a package'}, which can't be imported: {error}") from error
-    return loaded
-
-
-def _strongest(names: Sequence[str]) -> str:
-    """The default opponent: the best of those that need no file."""
-    return next((name for name in ("rule_based", "call_draw") if name in names), UniformPolicy.name)
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(os.getcwd())
 
 
 def _colors(screen: TextIO) -> bool:
@@ -196,7 +202,7 @@ def _replay(options: argparse.Namespace) -> None:
         if options.step:
             try:
                 _step(game)
-            except LeftTable:
+            except PlayerLeftError:
                 return
         else:
             print("\n".join(notation.transcript(game)))
@@ -220,6 +226,6 @@ def _step(game: Game) -> None:
         answer = sys.stdin.readline()
         print()
         if not answer or answer.strip().lower() in ("q", "quit", "exit"):
-            raise LeftTable
+            raise PlayerLeftError
         shown.apply(action)
         _show(shown)

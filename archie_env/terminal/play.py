@@ -9,7 +9,7 @@ from typing import Final, Literal, TextIO
 
 import numpy as np
 
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.game import Game
 from archie_env.policy import Policy
 from archie_env.rendering import wording
@@ -20,10 +20,6 @@ from archie_env.terminal.answers import HELP, menu, read_action
 Place = Literal["dealer", "big_blind", "alternate"]
 PERSON, OPPONENT = 0, 1
 _LEAVE: Final = ("quit", "q", "exit")
-
-
-class LeftTable(Exception):  # noqa: N818  (it is no error)
-    """A person typed ``quit``, or the input ended: the one who plays here, or an opponent that asks one, `agents.human`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ def play(sitting: Sitting, answers: TextIO, screen: TextIO) -> int:
             table.play_hand()
             if sitting.hands is None or table.played < sitting.hands:
                 table.ask("Enter for the next hand, quit to leave: ")
-    except LeftTable:
+    except PlayerLeftError:
         table.say("")
     table.say(f"{_hands(table.played)} played; you are at {wording.signed(table.total)} chips.")
     return table.total
@@ -70,12 +66,12 @@ class _Table:
         print(colored(text) if self.sitting.color else text, end=end, file=self._screen, flush=True)
 
     def ask(self, question: str) -> str:
-        """A line typed by the person, in lower case; raises `LeftTable`."""
+        """A line typed by the person, in lower case; raises `PlayerLeftError`."""
         self.say(question, end="")
         answer = self._answers.readline()
         text = " ".join(answer.split()).lower()
         if not answer or text in _LEAVE:
-            raise LeftTable
+            raise PlayerLeftError
         return text
 
     def play_hand(self) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents._kernels import RANKS, count_ranks
 from agents._rule_kernels import FULL_HOUSE, hand_kind
+from agents.rows import RANKS, count_ranks
 from archie_env._core.jit import inner, kernel
 from archie_env._core.play import sort_hand, step
 from archie_env._core.rng import GOLDEN, below, mix

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agents import load, names
-from agents.human import PlayerLeftError
 from archie_env._core.state import BIG_BLIND, DEALER, GAME
-from archie_env.batch import Hands, whole_number
-from archie_env.errors import ArchieError
+from archie_env.batch import Hands
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, as_rules
+from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn, play_out

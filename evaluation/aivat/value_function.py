@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.scripted import layout
+from agents.rows import layout
 from archie_env._core.state import DEALER
-from archie_env.batch import Hands, whole_number
-from archie_env.observation import rulebook
+from archie_env.batch import Hands
 from archie_env.policy import Policy
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
+from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
 from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire

@@ -28,10 +28,10 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from agents import load, names
-from agents.human import PlayerLeftError
-from archie_env.batch import Batch, whole_number
-from archie_env.errors import ArchieError
+from archie_env.batch import Batch
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.policy import Policy
+from archie_env.validation import whole_number
 from evaluation.best_response.bound import Budget, Settings, best_response, format_bound
 from evaluation.duplicate.command import manifest, weights_hash
 from evaluation.estimates import Estimate

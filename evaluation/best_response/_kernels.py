@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents._kernels import RANKS, count_ranks, read_hand, sensible_discard, within_limit
+from agents._kernels import sensible_discard, within_limit
+from agents.rows import RANKS, count_ranks, read_hand
 from archie_env._core.encode import encode, write_mask
 from archie_env._core.jit import inner, kernel
 from archie_env._core.play import deal_hand, sort_hand, step

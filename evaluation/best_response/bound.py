@@ -26,11 +26,10 @@ from typing import Any, Final, Protocol, cast
 from agents import load, names
 from agents.abstraction import has_tables
 from agents.cfr import CFRPolicy
-from agents.human import PlayerLeftError
-from archie_env.batch import whole_number
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
+from archie_env.validation import whole_number
 from evaluation.best_response.lbr import PARTICLES, LocalBestResponse
 from evaluation.duplicate.command import format_faults, manifest, weights_hash
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match

@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.scripted import checked_rows, layout
+from agents.rows import checked_rows, layout
 from archie_env._core.state import FOLD, GAME
 from archie_env.errors import ArchieError
-from archie_env.observation import rulebook, width
+from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, name_of
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
 from evaluation.best_response import _kernels as kernels
 from evaluation.duplicate.umpire import unplayable

@@ -21,9 +21,8 @@ from typing import Any, Final
 
 from agents import load, names
 from agents.archive import digest
-from agents.human import PlayerLeftError
 from archie_env import __version__
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.duplicate.match import CHUNK, Crosstable, MatchResult, crosstable, play_match

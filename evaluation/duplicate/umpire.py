@@ -17,12 +17,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.human import PlayerLeftError
 from archie_env._core.state import DEALER
 from archie_env.actions import describe_legal
 from archie_env.batch import Hands
 from archie_env.cards import format_cards
-from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, sample
 from archie_env.rules import Rules

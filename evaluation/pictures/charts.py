@@ -25,8 +25,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from agents import load, names
-from agents.human import PlayerLeftError
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.rules import PRESETS
 from evaluation.pictures.learning_curves import read_curves, write_curves
 from evaluation.pictures.play_style import FACING, ITSELF, KEPT, POSITIONS, Habits, HandKinds, watch

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.cards import RANKS
-from archie_env.observation import fields, highest_low_rank, unscaled
+from archie_env.observation import fields, unscaled
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
+from archie_env.rulebook import highest_low_rank
 from archie_env.rules import Rules, as_rules
 from evaluation.duplicate.match import MatchResult, play_match
 

@@ -29,7 +29,7 @@ from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import GAME
 from archie_env.archie_v0 import env
 from archie_env.batch import Batch
-from archie_env.observation import rulebook
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
 
 _STEPS: Final = 1 if JIT_DISABLED else 50

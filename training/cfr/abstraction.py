@@ -34,7 +34,7 @@ from archie_env._core.tables import (
 )
 from archie_env.cards import RANKS
 from archie_env.errors import ConfigError
-from archie_env.observation import highest_low_rank
+from archie_env.rulebook import highest_low_rank
 from archie_env.rules import Rules
 from training.settings import choice, is_whole, several, whole
 

@@ -21,10 +21,10 @@ from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
 from agents import load as load_agent
 from agents.archive import digest, read_archive
 from agents.cfr import CFRPolicy
-from archie_env.batch import whole_number
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
+from archie_env.validation import whole_number
 from training.cfr import trainer as cfr
 from training.cfr._kernels import REGRETS
 from training.cfr.abstraction import Detail, build, detail_config

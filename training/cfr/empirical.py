@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from agents.cfr import CFRPolicy
 from archie_env._core.batch import first_illegal_at
-from archie_env.batch import Batch, whole_actions
+from archie_env.batch import Batch
 from archie_env.errors import ArchieError
-from archie_env.observation import rulebook
 from archie_env.policy import Policy, name_of
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
+from archie_env.validation import whole_actions
 from training.cfr._kernels import AVERAGES, count_actions
 from training.cfr.abstraction import Detail, build, detail_config
 from training.cfr.tables import Tables

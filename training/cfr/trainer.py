@@ -26,7 +26,7 @@ from agents.abstraction import Abstraction
 from agents.archive import digest, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
-from archie_env.observation import rulebook
+from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
 from training.cfr._kernels import WALK, traverse_many
 from training.cfr.abstraction import build
