@@ -23,7 +23,7 @@ install: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	test -x $(RUN) || $(PYTHON) -m venv .venv
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[train,docs,dev]'
 	touch $@
 
 clean:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from tqdm import tqdm  # type: ignore[import-untyped]  # it ships no types
+from tqdm import tqdm
 
 from archie_env.errors import ArchieError, ConfigError, PlayerLeftError
 
