@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tqdm import tqdm  # it ships no types
+from tqdm import tqdm
 
 from agents import load as load_agent
 from agents.archive import digest, read_archive

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm  # it ships no types
+from tqdm import tqdm
 
 from agents import load as load_agent
 from agents._cfr_kernels import SLOTS

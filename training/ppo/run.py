@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from threadpoolctl import ThreadpoolController  # it ships no types
+from threadpoolctl import ThreadpoolController
 
 from agents.ppo import PPOPolicy
 from archie_env._core.seats import BOTH

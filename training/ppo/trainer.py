@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stable_baselines3.common.logger import Logger, configure
-from tqdm import tqdm  # it ships no types
+from tqdm import tqdm
 
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
