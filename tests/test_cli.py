@@ -423,7 +423,6 @@ def test_interruption_and_broken_pipe(archie: Command, monkeypatch: pytest.Monke
     assert archie("rules") == 130
     stop(ArchieError)
     assert archie("rules") == 2
-    monkeypatch.setattr(cli, "_forget_output", lambda: None)
     stop(BrokenPipeError)
     assert archie("rules") == 141
 

@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar
 
 from tqdm import tqdm
 
-from archie_env.errors import ArchieError, ConfigError, PlayerLeftError
+from archie_env.errors import ConfigError
+from archie_env.terminal.shell import run
 
 
 class Seeded(Protocol):
@@ -36,19 +37,6 @@ def speaker(quiet: bool) -> Callable[[str], None]:
             sys.stdout.flush()  # a file or pipe would see it at the end only
 
     return say
-
-
-def exit_status(work: Callable[[], object], stopped: str) -> int:
-    """Do the work of a command: 0, 2 with an error on one line, or 130 with ``stopped`` where the user interrupts it."""
-    try:
-        work()
-    except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
-        print(f"error: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"\n{stopped}", file=sys.stderr)
-        return 130
-    return 0
 
 
 def train_from_command(
@@ -91,4 +79,4 @@ def train_from_command(
             raise ConfigError(f"{out / checkpoint} exists: expected --resume, --fresh or another --out")
         train(config, out, chosen.resume)
 
-    return exit_status(work, "stopped; --resume goes on from the last checkpoint")
+    return run(work, stopped="stopped; --resume goes on from the last checkpoint")

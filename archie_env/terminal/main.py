@@ -21,35 +21,13 @@ from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
 from archie_env.terminal.explain import explain, preset_table
 from archie_env.terminal.play import Place, Sitting, colored, play
-
-_BAD_INPUT: Final = 2
-_INTERRUPTED: Final = 130
-_BROKEN_PIPE: Final = 141
+from archie_env.terminal.shell import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0, 2 for bad input, 130 when interrupted."""
     options = _parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], None] = options.run
-    try:
-        run(options)
-        sys.stdout.flush()
-    except (ArchieError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            _forget_output()
-            return _BROKEN_PIPE
-        print(f"archie: {error}", file=sys.stderr)
-        return _BAD_INPUT
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return _INTERRUPTED
-    return 0
-
-
-def _forget_output() -> None:
-    """Nobody reads standard output any more: let the interpreter's last flush go nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return run(lambda: options.run(options), program="archie")
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

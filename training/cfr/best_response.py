@@ -24,13 +24,13 @@ from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
+from archie_env.terminal.shell import run
 from archie_env.validation import whole_number
 from training.cfr import trainer as cfr
 from training.cfr._kernels import REGRETS
 from training.cfr.abstraction import Detail, build, detail_config
 from training.cfr.empirical import Imitation
 from training.cfr.tables import Tables, strategy_tables
-from training.command import exit_status
 from training.folders import make_folder
 from training.monitoring import match
 from training.settings import from_values
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
               f"{chosen.deals:,} deals played twice, seed {chosen.seed + 1_000_000}")  # fmt: skip
         print(f"{chosen.out / RESPONSE}: load it as cfr:{chosen.out / RESPONSE}")
 
-    return exit_status(work, "stopped")
+    return run(work, stopped="stopped")
 
 
 if __name__ == "__main__":
