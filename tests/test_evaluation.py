@@ -238,7 +238,7 @@ def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: py
 
 
 def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_hands_only() -> None:
-    """What docs/evaluation.md says of training seeds; a change here would change every published result."""
+    """What docs/duplicate.md says of training seeds; a change here would change every published result."""
     deals, tables = Hands(np.arange(50), np.zeros(50, np.int8), seed=8), LearnerTables(50, [None], seed=8)
     assert np.array_equal(tables.games["hand"][:, :, 0], deals.games["hand"][:, :, 0])
     other = LearnerTables(50, [None], seed=9)
