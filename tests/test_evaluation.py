@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agents import load
 from archie_env.batch import Hands
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
@@ -239,9 +239,9 @@ def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: py
 
 def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_hands_only() -> None:
     """What docs/duplicate.md says of training seeds; a change here would change every published result."""
-    deals, tables = Hands(np.arange(50), np.zeros(50, np.int8), seed=8), LearnerTables(50, [None], seed=8)
+    deals, tables = Hands(np.arange(50), np.zeros(50, np.int8), seed=8), SingleAgentBatch(50, [None], seed=8)
     assert np.array_equal(tables.games["hand"][:, :, 0], deals.games["hand"][:, :, 0])
-    other = LearnerTables(50, [None], seed=9)
+    other = SingleAgentBatch(50, [None], seed=9)
     while other.hands.min() < 1 or tables.hands.min() < 1:
         for games in (other, tables):
             games.step(games.masks.argmax(axis=1))

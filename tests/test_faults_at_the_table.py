@@ -16,7 +16,7 @@ import pytest
 
 from archie_env import Batch, Hands, Rules, Stakes, UniformPolicy, archie_v0
 from archie_env._core.jit import JIT_DISABLED
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.envs.single import ArchieEnv
 from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
@@ -302,4 +302,4 @@ def test_games_are_no_keys() -> None:
 
 def test_the_registered_environments_are_found_by_module() -> None:
     assert gymnasium.make("archie_env:Archie-v0").reset(seed=1)[0].shape == (388,)
-    assert isinstance(LearnerTables(2, [UniformPolicy()], seed=1).rewards, np.ndarray)
+    assert isinstance(SingleAgentBatch(2, [UniformPolicy()], seed=1).rewards, np.ndarray)

@@ -35,7 +35,7 @@ from agents.ppo import PPOPolicy
 from archie_env.actions import CALL, DISCARD, discards
 from archie_env.batch import Batch
 from archie_env.cards import parse_cards
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
@@ -49,7 +49,7 @@ from training.ppo.config import Config, config_from, load_config
 from training.ppo.network import ArchiePolicy
 from training.ppo.run import Run
 from training.ppo.trainer import CHECKPOINT, POLICY, main, train
-from training.ppo.vec_env import TablesVecEnv
+from training.ppo.vec_env import SingleAgentVecEnv
 
 ROOT = Path(__file__).parent.parent
 SMALL: dict[str, Any] = {
@@ -176,7 +176,7 @@ def test_what_is_learnt_from_is_what_the_stock_distribution_says(prior: float) -
 
 
 def test_the_policy_class_learns_in_stock_maskable_ppo() -> None:
-    env = TablesVecEnv(LearnerTables(8, [UniformPolicy()], seed=1, hidden=True))
+    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, hidden=True))
     options = {"rules": Rules().to_dict(), "widths": (16,)}
     model = MaskablePPO(ArchiePolicy, env, n_steps=16, batch_size=64, device="cpu", seed=2, policy_kwargs=options)
     before = checkpoint.module_arrays(model.policy)
@@ -190,7 +190,7 @@ def test_the_policy_class_learns_in_stock_maskable_ppo() -> None:
 
 
 def test_maskable_ppo_runs_on_the_vec_env_as_it_comes() -> None:
-    env = TablesVecEnv(LearnerTables(8, [UniformPolicy()], seed=1, dtype="float32"))
+    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, dtype="float32"))
     assert is_masking_supported(env)
     model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, device="cpu", seed=2)
     model.learn(256)
@@ -200,7 +200,7 @@ def test_maskable_ppo_runs_on_the_vec_env_as_it_comes() -> None:
 
 
 def test_finished_hands_show_their_end_and_their_statistics_the_sb3_way() -> None:
-    env = TablesVecEnv(LearnerTables(16, [UniformPolicy()], seed=1))
+    env = SingleAgentVecEnv(SingleAgentBatch(16, [UniformPolicy()], seed=1))
     env.seed(4)
     first = env.reset()
     total, episodes = 0.0, 0
@@ -274,7 +274,7 @@ def test_float_and_int8_observations_give_the_network_the_same_input() -> None:
         batch.step(batch.sample_actions())
     values = []
     for dtype in ("int8", "float32"):
-        env = TablesVecEnv(LearnerTables(4, [UniformPolicy()], seed=1, dtype=dtype))
+        env = SingleAgentVecEnv(SingleAgentBatch(4, [UniformPolicy()], seed=1, dtype=dtype))
         model = MaskablePPO(
             ArchiePolicy, env, seed=5, device="cpu", policy_kwargs={"rules": Rules().to_dict(), "widths": (16,)}
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archie_env.actions import CALL, FOLD, RAISE, STAND_PAT
 from archie_env.batch import Batch
-from archie_env.envs.learner import LearnerTables, divide_games
+from archie_env.envs.learner import SingleAgentBatch, divide_games
 from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import decode, fields, width
@@ -52,7 +52,7 @@ CALLER = FirstOf(CALL, STAND_PAT)
 RAISER = FirstOf(RAISE, CALL, STAND_PAT)
 
 
-def rewards_of_finished_hands(tables: LearnerTables, learner: StochasticPolicy, steps: int) -> list[list[int]]:
+def rewards_of_finished_hands(tables: SingleAgentBatch, learner: StochasticPolicy, steps: int) -> list[list[int]]:
     """Every reward of each game, in order."""
     paid: list[list[int]] = [[] for _ in range(len(tables))]
     rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def rewards_of_finished_hands(tables: LearnerTables, learner: StochasticPolicy, 
 
 
 def test_a_dealer_who_folds_at_once_pays_the_big_blind_one_chip() -> None:
-    tables = LearnerTables(64, [FOLDER], seed=3)  # alternate: every second hand the opponent opens, and folds
+    tables = SingleAgentBatch(64, [FOLDER], seed=3)  # alternate: every second hand the opponent opens, and folds
     paid = rewards_of_finished_hands(tables, CALLER, 40)
     assert (tables.walks > 0).all()
     checked_down = np.array([sum(p) for p in paid])
@@ -73,7 +73,7 @@ def test_a_dealer_who_folds_at_once_pays_the_big_blind_one_chip() -> None:
 
 
 def test_a_learner_who_folds_as_dealer_loses_one_chip_at_that_step() -> None:
-    tables = LearnerTables(64, [CALLER], seed=3, seat="dealer")
+    tables = SingleAgentBatch(64, [CALLER], seed=3, seat="dealer")
     for _ in range(5):
         tables.step(np.full(64, FOLD))
         assert tables.done.all()
@@ -83,14 +83,14 @@ def test_a_learner_who_folds_as_dealer_loses_one_chip_at_that_step() -> None:
 
 
 def test_a_raise_that_is_folded_to_wins_the_big_blind() -> None:
-    tables = LearnerTables(64, [FOLDER], seed=3, seat="dealer")
+    tables = SingleAgentBatch(64, [FOLDER], seed=3, seat="dealer")
     tables.step(np.full(64, RAISE))
     assert (tables.rewards == 2).all()
 
 
 def test_a_seat_that_never_gets_to_decide_is_an_error_not_an_endless_loop() -> None:
     with pytest.raises(ArchieError, match="leaves nothing to learn"):
-        LearnerTables(2, [FOLDER], seed=3, seat="big_blind")
+        SingleAgentBatch(2, [FOLDER], seed=3, seat="big_blind")
 
 
 @pytest.mark.parametrize("seat", ["alternate", "dealer", "big_blind"])
@@ -98,7 +98,7 @@ def test_a_seat_that_never_gets_to_decide_is_an_error_not_an_endless_loop() -> N
 def test_returns_are_the_engines_payoffs_hand_by_hand(seat: Any, rules: str) -> None:
     n, steps = 24, 300
     learner, opponent = ByHash(1), ByHash(2)
-    tables = LearnerTables(n, [opponent], rules=rules, seed=11, seat=seat)
+    tables = SingleAgentBatch(n, [opponent], rules=rules, seed=11, seat=seat)
     paid = rewards_of_finished_hands(tables, learner, steps)
 
     batch = Batch(n, rules, seed=11)  # the same cards: a function of seed, game and hand number
@@ -132,7 +132,7 @@ def test_returns_are_the_engines_payoffs_hand_by_hand(seat: Any, rules: str) -> 
 
 
 def test_in_self_play_the_hand_pays_whoever_ended_it() -> None:
-    tables = LearnerTables(32, [None], seed=5)
+    tables = SingleAgentBatch(32, [None], seed=5)
     policy = ByHash(1)
     batch = Batch(32, seed=5)
     for _ in range(400):
@@ -147,8 +147,8 @@ def test_in_self_play_the_hand_pays_whoever_ended_it() -> None:
 
 
 def test_a_game_does_not_depend_on_the_size_of_the_batch() -> None:
-    many = LearnerTables(9, [ByHash(2)], seed=6)
-    few = LearnerTables(4, [ByHash(2)], seed=6)
+    many = SingleAgentBatch(9, [ByHash(2)], seed=6)
+    few = SingleAgentBatch(4, [ByHash(2)], seed=6)
     for _ in range(200):
         many.step(ByHash(1).act(many.observations, many.masks))
         few.step(ByHash(1).act(few.observations, few.masks))
@@ -157,13 +157,13 @@ def test_a_game_does_not_depend_on_the_size_of_the_batch() -> None:
 
 
 def test_an_illegal_action_changes_nothing() -> None:
-    tables = LearnerTables(5, [UniformPolicy()], seed=6)
-    before = tables.games.tobytes(), tables.ledgers.tobytes()
+    tables = SingleAgentBatch(5, [UniformPolicy()], seed=6)
+    before = tables.games.tobytes(), tables.stats.tobytes()
     actions = ByHash(1).act(tables.observations, tables.masks)
     actions[3] = STAND_PAT
     with pytest.raises(IllegalActionError, match="game 3: action 3 is not legal"):
         tables.step(actions)
-    assert (tables.games.tobytes(), tables.ledgers.tobytes()) == before
+    assert (tables.games.tobytes(), tables.stats.tobytes()) == before
     with pytest.raises(IllegalActionError, match=r"expected \(5,\) integers"):
         tables.step(np.zeros(5))
 
@@ -176,11 +176,11 @@ def test_an_opponent_that_plays_an_illegal_action_is_named() -> None:
             return np.full(len(masks), 40)
 
     with pytest.raises(IllegalActionError, match="opponent 'cheat'"):
-        LearnerTables(4, [Cheat()], seed=1)
+        SingleAgentBatch(4, [Cheat()], seed=1)
 
 
 def test_hidden_cards_are_those_of_the_other_player() -> None:
-    tables = LearnerTables(64, [None], seed=5, hidden=True)
+    tables = SingleAgentBatch(64, [None], seed=5, hidden=True)
     for _ in range(60):
         tables.step(ByHash(1).act(tables.observations, tables.masks))
         for i in range(8):
@@ -213,7 +213,7 @@ def test_shares_are_kept_to_the_nearest_game() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     values: dict[str, Any] = {"n": 2, "opponents": [UniformPolicy()]} | arguments
     with pytest.raises(ValueError, match=message):
-        LearnerTables(**values)
+        SingleAgentBatch(**values)
 
 
 # The Gymnasium face

@@ -1,7 +1,7 @@
 """Games seen from the learner's chair: play, pay whom it concerns, deal on, and list who waits for which opponent.
 
-A `LEDGER` beside each `GAME` says who the learner is there and keeps its account.  Where ``role`` is BOTH the learner is
-every player of that game, and a hand pays the player whose action ended it.
+A `LEARNER_STATS` record beside each `GAME` holds the learner's role and statistics.  Where ``role`` is BOTH, the learner plays
+both positions of that game, and a hand pays the player whose action ended it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from archie_env._core.state import BIG_BLIND, DEALER
 ALTERNATE, ALWAYS_DEALER, ALWAYS_BIG_BLIND, BOTH = range(4)
 """Roles: seat player_0, whose position swaps from hand to hand; one position in every hand; every player of the game."""
 
-LEDGER = np.dtype(
+LEARNER_STATS = np.dtype(
     [
         ("chips", "i8"),  # net chips the learner has won in all finished hands; 0 where it is both players
         ("squares", "i8"),  # sum over those hands of the squared net chips
@@ -46,56 +46,56 @@ def learner_position(game, role):
 
 
 @kernel
-def open_ledgers(ledgers):
-    """Forget every account; who sits where stays."""
-    for i in range(len(ledgers)):
-        book = ledgers[i]
-        book["chips"] = book["squares"] = book["hands"] = book["walks"] = 0
-        book["decisions"] = book["length"] = book["reward"] = book["done"] = 0
+def clear_stats(stats):
+    """Zero every statistic; slots and roles stay."""
+    for i in range(len(stats)):
+        entry = stats[i]
+        entry["chips"] = entry["squares"] = entry["hands"] = entry["walks"] = 0
+        entry["decisions"] = entry["length"] = entry["reward"] = entry["done"] = 0
 
 
 @kernel
-def clear_rewards(ledgers):
+def clear_rewards(stats):
     """Nothing has ended yet in this step."""
-    for i in range(len(ledgers)):
-        ledgers[i]["reward"] = ledgers[i]["done"] = 0
+    for i in range(len(stats)):
+        stats[i]["reward"] = stats[i]["done"] = 0
 
 
 @kernel
-def play_seats(games, books, ledgers, index, actions, learner, keep_walks, final, final_hidden, pot_scale, owed_scale):
-    """Play checked actions, ``actions[k]`` in game ``index[k]``; a finished hand goes into the ledger and the next is dealt.
+def play_seats(games, books, stats, index, actions, learner, keep_walks, final, final_hidden, pot_scale, owed_scale):
+    """Play checked actions, ``actions[k]`` in game ``index[k]``; a finished hand is recorded and the next is dealt.
 
-    A hand that ends before the learner has decided anything (a *walk*) counts in the ledger alone: there is no step to pay.
+    A hand that ends before the learner has decided anything (a *walk*) counts in the statistics alone: there is no step to pay.
     With ``keep_walks`` it is left standing for the learner to see, whose next action, whatever it is, pays it.
     """
     book = books[0]
     for k in range(len(index)):
-        game, ledger = games[index[k]], ledgers[index[k]]
-        me = learner_position(game, ledger["role"])
+        game, entry = games[index[k]], stats[index[k]]
+        me = learner_position(game, entry["role"])
         if learner:
-            ledger["decisions"] += 1
+            entry["decisions"] += 1
         if not game["over"]:  # else a walk left standing
             step(game, book, actions[k])
-        if not game["over"] or (keep_walks and not ledger["decisions"]):
+        if not game["over"] or (keep_walks and not entry["decisions"]):
             continue
         net = game["net"] if me == DEALER else -game["net"]
-        ledger["hands"] += 1
-        if ledger["role"] != BOTH:
-            ledger["chips"] += net
-            ledger["squares"] += np.int64(net) * np.int64(net)
-        if ledger["decisions"]:
-            ledger["reward"], ledger["done"], ledger["length"] = net, 1, ledger["decisions"]
+        entry["hands"] += 1
+        if entry["role"] != BOTH:
+            entry["chips"] += net
+            entry["squares"] += np.int64(net) * np.int64(net)
+        if entry["decisions"]:
+            entry["reward"], entry["done"], entry["length"] = net, 1, entry["decisions"]
             encode(game, book, me, final[index[k]], pot_scale, owed_scale)
             if final_hidden.shape[1]:
                 reveal(game, book, me, final_hidden[index[k]])
         else:
-            ledger["walks"] += 1
-        ledger["decisions"] = 0
+            entry["walks"] += 1
+        entry["decisions"] = 0
         deal_hand(game, book, game["hand_number"] + 1, 0)
 
 
 @kernel
-def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observations, masks):
+def wait_for_opponents(games, books, stats, candidates, index, bounds, observations, masks):
     """Of ``candidates``, ascending games, list those in which an opponent is to act and what it sees; returns how many.
 
     Opponents hold ascending ranges of games, so slot s waits in ``index[bounds[s]:bounds[s + 1]]``.  ``index`` may be the
@@ -106,10 +106,10 @@ def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observa
     bounds[0] = 0
     for k in range(len(candidates)):
         i = candidates[k]
-        game, ledger = games[i], ledgers[i]
-        if game["over"] or learner_position(game, ledger["role"]) == game["turn"]:
+        game, entry = games[i], stats[i]
+        if game["over"] or learner_position(game, entry["role"]) == game["turn"]:
             continue
-        while slot < ledger["slot"]:
+        while slot < entry["slot"]:
             slot += 1
             bounds[slot] = n
         index[n] = i
@@ -123,7 +123,7 @@ def wait_for_opponents(games, books, ledgers, candidates, index, bounds, observa
 
 
 @kernel
-def look_at(games, books, ledgers, index, observations, masks, hidden, pot_scale, owed_scale):
+def look_at(games, books, stats, index, observations, masks, hidden, pot_scale, owed_scale):
     """Write what the learner sees and may do in the listed games: anything where a walk stands, as samplers need one action.
 
     ``hidden`` has no columns unless asked for.
@@ -132,7 +132,7 @@ def look_at(games, books, ledgers, index, observations, masks, hidden, pot_scale
     for k in range(len(index)):
         i = index[k]
         game = games[i]
-        me = learner_position(game, ledgers[i]["role"])
+        me = learner_position(game, stats[i]["role"])
         encode(game, book, me, observations[i], pot_scale, owed_scale)
         write_mask(game, book, masks[i])
         if game["over"]:

@@ -1,4 +1,4 @@
-"""Many games from the learner's chair: `LearnerTables`, the one core of every vector face."""
+"""Many games from the learner's chair: `SingleAgentBatch`, the one core of every vector face."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def divide_games(n: int, shares: Sequence[float]) -> NDArray[np.int16]:
     return np.searchsorted(ends, np.arange(n), side="right").astype(np.int16)
 
 
-class LearnerTables(ReadsRulebook):
+class SingleAgentBatch(ReadsRulebook):
     """``n`` games in which one learner decides and opponents answer inside `step`; the next step overwrites every array.
 
     A step plays the learner's action in each game, then lets every opponent act for all its games at once, round trip after
@@ -85,8 +85,8 @@ class LearnerTables(ReadsRulebook):
         self.opponents: list[Policy | None] = list(opponents)
         """One per slot; a policy may be replaced by another between steps, None by nothing else."""
         self.games: NDArray[Any] = np.zeros(n, GAME)
-        self.ledgers: NDArray[Any] = np.zeros(n, seats.LEDGER)
-        """``(n,)`` accounts of the learner; see `archie_env._core.seats.LEDGER`."""
+        self.stats: NDArray[Any] = np.zeros(n, seats.LEARNER_STATS)
+        """``(n,)`` accounts of the learner; see `archie_env._core.seats.LEARNER_STATS`."""
         self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
         """``(n, d)``: what the learner sees where it is to act."""
         self.masks = np.zeros((n, self.rules.actions), np.int8)
@@ -96,9 +96,9 @@ class LearnerTables(ReadsRulebook):
         self.hidden = np.zeros((n, len(DECK) if hidden else 0), np.int8)
         """``(n, 52)``: 1 for each card, by its id, that the other player holds; no columns unless asked for."""
         self.final_hidden = np.zeros_like(self.hidden)
-        self.ledgers["slot"] = divide_games(n, shares)
+        self.stats["slot"] = divide_games(n, shares)
         alone = np.array([policy is None for policy in self.opponents])
-        self.ledgers["role"] = np.where(alone[self.ledgers["slot"]], seats.BOTH, _ROLES[seat])
+        self.stats["role"] = np.where(alone[self.stats["slot"]], seats.BOTH, _ROLES[seat])
         self._scales = chip_scales(self.rules, self.observations.dtype)
         self._fresh, self._keep_walks = fresh, keep_walks
         self._all = np.arange(n)
@@ -112,52 +112,52 @@ class LearnerTables(ReadsRulebook):
     def __len__(self) -> int:
         return len(self.games)
 
-    # Columns of the ledgers are looked up, not kept: a view that is kept would come loose in a copy.
+    # Columns of the stats are looked up, not kept: a view that is kept would come loose in a copy.
 
     @property
     def rewards(self) -> NDArray[np.int16]:
         """``(n,)``: the learner's net chips for the hand that ended in the last step, else 0."""
-        column: NDArray[np.int16] = self.ledgers["reward"]
+        column: NDArray[np.int16] = self.stats["reward"]
         return column
 
     @property
     def done(self) -> NDArray[np.bool_]:
         """``(n,)``: whether a hand in which the learner had decided ended in the last step."""
-        return self.ledgers["done"].view(np.bool_)
+        return self.stats["done"].view(np.bool_)
 
     @property
     def lengths(self) -> NDArray[np.int32]:
         """``(n,)``: the learner's decisions in the hand that ended last."""
-        column: NDArray[np.int32] = self.ledgers["length"]
+        column: NDArray[np.int32] = self.stats["length"]
         return column
 
     @property
     def hands(self) -> NDArray[np.int64]:
         """``(n,)``: hands finished."""
-        column: NDArray[np.int64] = self.ledgers["hands"]
+        column: NDArray[np.int64] = self.stats["hands"]
         return column
 
     @property
     def walks(self) -> NDArray[np.int64]:
         """``(n,)``: of those, hands in which the learner had no decision."""
-        column: NDArray[np.int64] = self.ledgers["walks"]
+        column: NDArray[np.int64] = self.stats["walks"]
         return column
 
     @property
     def chips(self) -> NDArray[np.int64]:
         """``(n,)``: net chips the learner has won in all of them."""
-        column: NDArray[np.int64] = self.ledgers["chips"]
+        column: NDArray[np.int64] = self.stats["chips"]
         return column
 
     def reset(self, seed: int | None = None) -> None:
         """Deal every game anew and forget all accounts."""
         self._generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(self.opponents))]
         loops.open_games(self.games, self._books, seed_word(seed), 0)
-        seats.open_ledgers(self.ledgers)
+        seats.clear_stats(self.stats)
         self._halted = True  # until every opponent has answered
         self._opponents_act(self._all)
         self._halted = False
-        seats.clear_rewards(self.ledgers)
+        seats.clear_rewards(self.stats)
         self._look(self._renewed() if self._fresh else self._all)
 
     def step(self, actions: ArrayLike, where: NDArray[np.bool_] | None = None) -> None:
@@ -183,7 +183,7 @@ class LearnerTables(ReadsRulebook):
                 f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {describe_legal(self.masks[index[bad]])}. "
                 "Nothing was played"
             )
-        seats.clear_rewards(self.ledgers)
+        seats.clear_rewards(self.stats)
         self._halted = True
         self._play(index, chosen, True)
         self._opponents_act(index)
@@ -192,13 +192,13 @@ class LearnerTables(ReadsRulebook):
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Everything a later `restore` needs to go on as if never stopped: arrays, and the state of each generator."""
-        arrays = {"games": self.games.view(np.uint8).copy(), "ledgers": self.ledgers.view(np.uint8).copy()}
+        arrays = {"games": self.games.view(np.uint8).copy(), "stats": self.stats.view(np.uint8).copy()}
         return arrays, [dict(g.bit_generator.state) for g in self._generators]
 
     def restore(self, arrays: dict[str, NDArray[Any]], generators: list[dict[str, Any]]) -> None:
         """Go on from a `snapshot` of tables made with the same arguments."""
         self.games[:] = arrays["games"].view(GAME)
-        self.ledgers[:] = arrays["ledgers"].view(seats.LEDGER)
+        self.stats[:] = arrays["stats"].view(seats.LEARNER_STATS)
         for generator, state in zip(self._generators, generators, strict=True):
             generator.bit_generator.state = state
         self._look(self._all)
@@ -209,11 +209,11 @@ class LearnerTables(ReadsRulebook):
         return self._all
 
     def _look(self, index: NDArray[np.int64]) -> None:
-        seats.look_at(self.games, self._books, self.ledgers, index, self.observations, self.masks, self.hidden, *self._scales)
+        seats.look_at(self.games, self._books, self.stats, index, self.observations, self.masks, self.hidden, *self._scales)
 
     def _play(self, index: NDArray[np.int64], actions: NDArray[np.int64], learner: bool) -> None:
         seats.play_seats(
-            self.games, self._books, self.ledgers, index, actions, learner, self._keep_walks,
+            self.games, self._books, self.stats, index, actions, learner, self._keep_walks,
             self.final_observations, self.final_hidden, *self._scales,
         )  # fmt: skip
 
@@ -221,7 +221,7 @@ class LearnerTables(ReadsRulebook):
         """Let the opponents act in these games until the learner is to decide in each."""
         for _ in range(_MOST_ROUND_TRIPS):
             n = seats.wait_for_opponents(
-                self.games, self._books, self.ledgers, candidates, self._waiting, self._bounds,
+                self.games, self._books, self.stats, candidates, self._waiting, self._bounds,
                 self._their_observations, self._their_masks,
             )  # fmt: skip
             if n == 0:
@@ -234,7 +234,7 @@ class LearnerTables(ReadsRulebook):
                     chosen[part] = whole_actions(acted, part.stop - part.start, f"opponent {name_of(policy)!r}")
             bad = loops.first_illegal_at(self.games, self._books, candidates, chosen)
             if bad >= 0:
-                name = name_of(self.opponents[self.ledgers["slot"][candidates[bad]]])
+                name = name_of(self.opponents[self.stats["slot"][candidates[bad]]])
                 raise IllegalActionError(
                     f"opponent {name!r}, game {candidates[bad]}: action {chosen[bad]} is not legal; "
                     f"legal: {describe_legal(self._their_masks[bad])}"

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from archie_env._core import seats
 from archie_env.actions import CALL, STAND_PAT
 from archie_env.envs._base import row_space
-from archie_env.envs.learner import LearnerTables, Seat
+from archie_env.envs.learner import Seat, SingleAgentBatch
 from archie_env.errors import ArchieError, OrderError
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
@@ -77,7 +77,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         if render_mode is not None:
             raise ArchieError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
         played = as_rules(rules)
-        self.tables = LearnerTables(
+        self.tables = SingleAgentBatch(
             num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements,
             fresh=copy, keep_walks=True,
         )  # fmt: skip

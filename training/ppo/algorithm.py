@@ -16,7 +16,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import explained_variance
 
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.observation import fields
 from training.ppo._kernels import draw_actions, two_seat_advantages
 from training.ppo.network import ArchiePolicy
@@ -44,7 +44,7 @@ class Rollout:
         gamma: float = 1.0,
         n_envs: int = 1,
         *,
-        tables: LearnerTables,
+        tables: SingleAgentBatch,
         generator: np.random.Generator,
     ) -> None:
         self.decay, self.tables, self.generator = np.float32(gae_lambda), tables, generator
@@ -81,7 +81,7 @@ class Rollout:
 
 
 class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no types
-    """See the module.  ``rollout_buffer_class`` is `Rollout`, the environment a `TablesVecEnv` of its tables."""
+    """See the module.  ``rollout_buffer_class`` is `Rollout`, the environment a `SingleAgentVecEnv` of its tables."""
 
     policy: ArchiePolicy
     rollout_buffer: Rollout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch as th
 
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy, Probabilities, name_of, sample
 from archie_env.rules import Rules
@@ -33,7 +33,7 @@ def clone(
         The mean divergence from the teacher to the learner in the last rollout, in nats a decision.
     """
     generator = np.random.default_rng(seed)
-    tables = LearnerTables(_GAMES, [None], None, rules, seed, hidden=hidden)
+    tables = SingleAgentBatch(_GAMES, [None], None, rules, seed, hidden=hidden)
     extractor = learner.features_extractor
     inputs = th.empty(_STEPS, _GAMES, extractor.features_dim, dtype=extractor.dtype)
     targets, legal = th.empty(_STEPS, _GAMES, rules.actions), th.empty(_STEPS, _GAMES, rules.actions, dtype=th.bool)
@@ -50,7 +50,7 @@ def clone(
     return divergence
 
 
-def _asked(teacher: Policy, tables: LearnerTables) -> Probabilities:
+def _asked(teacher: Policy, tables: SingleAgentBatch) -> Probabilities:
     """What the teacher would do; raises `ArchieError` unless that is a probability for each legal action."""
     if not callable(getattr(teacher, "probabilities", None)):
         raise ArchieError(f"{name_of(teacher)} tells no probabilities: expected a player that does, to clone it")

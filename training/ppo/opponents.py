@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from agents.ppo import PPOPolicy
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.policy import Policy, UniformPolicy
 from training.ppo.config import Opponents
 
@@ -29,7 +29,7 @@ class PastSelves:
 
 
 class Lineup:
-    """The opponents of a run as slots of `LearnerTables`.
+    """The opponents of a run as slots of `SingleAgentBatch`.
 
     Args:
         config: the shares.
@@ -56,7 +56,7 @@ class Lineup:
         self.policies.append(policy)
         self.shares.append(share)
 
-    def redraw(self, tables: LearnerTables) -> None:
+    def redraw(self, tables: SingleAgentBatch) -> None:
         """Give every seat of a past self to another one."""
         for slot in self._past_slots:
             tables.opponents[slot] = self.past.draw()

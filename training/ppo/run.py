@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from agents.ppo import PPOPolicy
 from archie_env._core.seats import BOTH
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from training.ppo import checkpoint
@@ -26,7 +26,7 @@ from training.ppo.cloning import clone
 from training.ppo.config import Config
 from training.ppo.network import ArchiePolicy, cpu_has_bfloat16
 from training.ppo.opponents import Lineup, PastSelves
-from training.ppo.vec_env import TablesVecEnv
+from training.ppo.vec_env import SingleAgentVecEnv
 
 
 @functools.cache
@@ -72,11 +72,11 @@ class Run:
         streams = np.random.SeedSequence(config.seed).spawn(2)
         self.past = PastSelves(config.opponents.past_kept, np.random.default_rng(streams[0]))
         self.lineup = Lineup(config.opponents, self.past, named)
-        self.tables = LearnerTables(
+        self.tables = SingleAgentBatch(
             config.rollout.games, self.lineup.policies, self.lineup.shares, self.rules, config.seed,
             hidden=config.network.hidden_cards,
         )  # fmt: skip
-        self.env = TablesVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
+        self.env = SingleAgentVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
         self.generator = np.random.default_rng(streams[1])
         self.model = self._model()
         self.updates = 0
@@ -230,6 +230,6 @@ class Account:
     @classmethod
     def of(cls, run: Run) -> Account:
         """The run's account now."""
-        ledgers = run.tables.ledgers
-        others = ledgers["hands"][ledgers["role"] != BOTH].sum()
-        return cls(run.seconds, run.decisions, int(ledgers["hands"].sum()), int(others), int(ledgers["chips"].sum()))
+        stats = run.tables.stats
+        others = stats["hands"][stats["role"] != BOTH].sum()
+        return cls(run.seconds, run.decisions, int(stats["hands"].sum()), int(others), int(stats["chips"].sum()))

@@ -1,4 +1,4 @@
-"""`LearnerTables` as a stable-baselines3 ``VecEnv``, for MaskablePPO and whatever else takes one."""
+"""`SingleAgentBatch` as a stable-baselines3 ``VecEnv``, for MaskablePPO and whatever else takes one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from archie_env._core.seats import BOTH
-from archie_env.envs.learner import LearnerTables
+from archie_env.envs.learner import SingleAgentBatch
 from archie_env.observation import highest
 
 Indices = None | int | Iterable[int]
 
 
-class TablesVecEnv(VecEnv):
+class SingleAgentVecEnv(VecEnv):
     """One sub-environment for each game of ``tables``; an episode is a hand in which the learner had a decision.
 
     Where tables write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
@@ -28,10 +28,10 @@ class TablesVecEnv(VecEnv):
     Args:
         tables: the games; nothing else may step them.
         reward_scale: multiplies net chips.  Rewards in ``info["episode"]["r"]`` stay chips times this, as SB3's Monitor has.
-        quiet: leave ``infos`` empty.  Building them costs more than playing, and a trainer that reads the ledgers needs none.
+        quiet: leave ``infos`` empty.  Building them costs more than playing, and a trainer that reads the stats needs none.
     """
 
-    def __init__(self, tables: LearnerTables, reward_scale: float = 1.0, quiet: bool = False) -> None:
+    def __init__(self, tables: SingleAgentBatch, reward_scale: float = 1.0, quiet: bool = False) -> None:
         self.tables = tables
         self.reward_scale = np.float32(reward_scale)
         self.quiet = quiet
@@ -44,7 +44,7 @@ class TablesVecEnv(VecEnv):
             spaces.Box(np.zeros_like(high), high, dtype=tables.observations.dtype.type),
             spaces.Discrete(tables.rules.actions),
         )
-        self._episodic: NDArray[np.bool_] = tables.ledgers["role"] != BOTH
+        self._episodic: NDArray[np.bool_] = tables.stats["role"] != BOTH
         self._started = time.time()
 
     def _observe(self, final: bool = False) -> NDArray[Any]:
