@@ -23,7 +23,6 @@ from archie_env.rules import PRESETS, Rules
 from archie_env.terminal import main as cli
 from archie_env.terminal.answers import menu, read_action
 from archie_env.terminal.play import colored
-from evaluation.speed import bench as _bench
 
 
 class Terminal(io.StringIO):
@@ -389,11 +388,6 @@ def test_rules_in_words_offer_what_the_engine_does(name: str) -> None:
 def test_an_unknown_name_of_rules_lists_what_can_be_typed(archie: Command, arguments: tuple[str, ...]) -> None:
     assert archie(*arguments) == 2
     assert archie.err == f"archie: rules {arguments[-1]!r}: expected one of {', '.join(PRESETS)}\n"
-
-
-def test_the_first_step_is_timed_in_a_fresh_interpreter(tmp_path: Path) -> None:
-    assert 0.01 < _bench._first_step(str(tmp_path)) < 120
-    assert os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,13 @@
-"""How fast everything is: this project's paths and the peers, side by side in one run on one core.
-
-Run ``python -m evaluation.speed``; docs/speed.md says how to read the tables.
-"""
+"""The command: choose rows, measure them in one run on one core, and print or save the report."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import os
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +15,7 @@ from typing import Final
 
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import ArchieError
-from evaluation.speed.bench import _first_step, _processor
+from evaluation.speed.first_step import first_steps
 from evaluation.speed.peers import DISTRIBUTIONS, hand_rows, peer_rows
 from evaluation.speed.report import Report, as_text, save
 from evaluation.speed.timing import OneCore, Row, measure, one_thread
@@ -31,12 +28,12 @@ _LIBRARIES: Final = ("archie-env", "numpy", "numba", "gymnasium", "pettingzoo", 
 
 
 def all_rows() -> list[Row]:
-    """Everything that can be measured, in the order of the table."""
+    """Return every row that can be measured, in the order of the table."""
     return [*path_rows(), *peer_rows(), *own_hand_rows(), *hand_rows(), *memory_rows()]
 
 
 def _chosen(only: Sequence[str]) -> tuple[list[Row], bool]:
-    """The rows whose name is, or begins with, one of ``only``; and whether first steps are to be timed."""
+    """Return the rows whose name starts with one of ``only``, and whether to time first steps too."""
     rows = all_rows()
     names = [*(row.name for row in rows), _FIRST]
     for name in only:
@@ -55,6 +52,14 @@ def _version(distribution: str) -> str:
         return "not installed"
 
 
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
 def _tell(news: str) -> None:
     print(news, file=sys.stderr, flush=True)
 
@@ -63,30 +68,15 @@ def _load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
-def _first_steps(cold: int, cached: int) -> dict[str, tuple[float, ...]]:
-    """Times of fresh interpreters, with an empty compiler cache and then with a full one."""
-    found: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(cold + cached):
-            name = "cold" if number < cold else "cached"
-            before = os.times()
-            clock = _first_step(str(Path(folder) / str(min(number, cold - 1))))
-            after = os.times()
-            own = after.children_user - before.children_user + after.children_system - before.children_system
-            found.setdefault(f"{name}, by the wall clock", []).append(clock)
-            found.setdefault(f"{name}, processor time with the interpreter's start", []).append(own)
-    return {name: tuple(seconds) for name, seconds in found.items()}
-
-
 def run(only: Sequence[str] = (), seconds: float = 0.1, repeats: int = 21, against: str = REFERENCE) -> Report:
-    """Measure the rows named by ``only``, or all; progress goes to standard error."""
-    rows, first_steps = _chosen(only)
+    """Measure the rows named by ``only``, or all of them; progress goes to standard error."""
+    rows, with_first_steps = _chosen(only)
     if against not in {row.name for row in all_rows()}:
         raise ArchieError(f"row {against!r}: nothing of this name to compare with")
     before, date = _load(), time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     with one_thread(), OneCore() as core:
         measurements, skipped = measure(rows, seconds, repeats, core, _tell)
-        first = _first_steps(min(repeats, _COLD_STARTS), min(repeats, _CACHED_STARTS)) if first_steps else {}
+        first = first_steps(min(repeats, _COLD_STARTS), min(repeats, _CACHED_STARTS)) if with_first_steps else {}
     machine = {
         "processor": f"{_processor()}, {os.cpu_count()} cores of which one is used",
         "system": platform.platform(),
@@ -99,7 +89,7 @@ def run(only: Sequence[str] = (), seconds: float = 0.1, repeats: int = 21, again
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.speed", description="Measure our paths and the peers on one core."
     )

@@ -1,6 +1,6 @@
-"""The other environments and hand evaluators that `evaluation.speed` measures: each a loop of random legal play.
+"""Loops of random legal play in other environments, and loops over hands in other evaluators.
 
-No peer is needed to run this project: ``pip install 'archie-env[peers]'`` gets them, and a missing one is skipped by name.
+This project needs none of these peers: ``pip install 'archie-env[peers]'`` installs them, and missing ones are skipped by name.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final
 from evaluation.speed.timing import DECISIONS, HANDS, Loop, Row, SkippedError, spent
 
 _PLAYED: Final = 20
-"""Hands of a slow peer between two looks at the clock."""
+"""Hands of a slow peer between two readings of the clock."""
 _EVALUATED: Final = 1000
-"""Hands evaluated between two looks at the clock."""
+"""Hands evaluated between two readings of the clock."""
 _LIMIT_HOLDEM: Final = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=1 2,firstPlayer=1 2 2 2,raiseSize=2 2 4 4,maxRaises=3 4 4 4,"
     "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,stack=100 100)"
@@ -25,19 +25,19 @@ _PGX_SIZES: Final = (1024, 4096, 16384, 65536)
 _PGX_STEPS: Final = 50
 
 DISTRIBUTIONS: Final = ("rlcard", "pygame", "open_spiel", "pgx", "jax", "jaxlib", "pokerkit", "eval7", "phevaluator")
-"""What pip calls the peers and what carries them."""
+"""Names on PyPI of the peers and of the libraries that run them."""
 
 
 def _load(module: str) -> Any:
-    """A peer's module; whatever keeps it from loading is the reason to skip it."""
+    """Import a peer's module; raise `SkippedError` for any failure."""
     try:
         return importlib.import_module(module)
-    except Exception as broken:  # a peer may fail in any way, for instance on a newer release of what it needs
+    except Exception as broken:  # a peer may fail in any way, such as on a newer release of a dependency
         raise SkippedError(f"{module} can't be loaded: {type(broken).__name__}: {broken}") from broken
 
 
-def _pettingzoo_holdem(door: str) -> tuple[Loop, str]:
-    table = getattr(_load("pettingzoo.classic.texas_holdem_v4"), door)()
+def _pettingzoo_holdem(constructor: str) -> tuple[Loop, str]:
+    table = getattr(_load("pettingzoo.classic.texas_holdem_v4"), constructor)()
     table.reset(seed=1)
     chance = random.Random(1).random
 
@@ -91,7 +91,7 @@ def _open_spiel(name: str, tensor: bool) -> tuple[Loop, str]:
                     decisions += 1
                     if tensor:
                         state.information_state_tensor()
-                legal = state.legal_actions()  # every card left is as likely: no need to ask for chance_outcomes
+                legal = state.legal_actions()  # all remaining cards are equally likely, so chance_outcomes adds nothing
                 state.apply_action(legal[int(chance() * len(legal))])
             state.returns()
         return decisions
@@ -130,7 +130,7 @@ def _pokerkit_draw() -> tuple[Loop, str]:
 
 
 def _pgx(name: str) -> tuple[Loop, str]:
-    """The fastest of several batch sizes, found by a short trial of each."""
+    """Take the fastest of several batch sizes, found by a short trial of each."""
     trials = {size: _pgx_of(name, size) for size in _PGX_SIZES}
     rates = {}
     for size, loop in trials.items():
@@ -220,7 +220,7 @@ _ZOO = "last(), random choice of mask.nonzero(), step()"
 
 
 def _row(name: str, unit: str, includes: str, make: Callable[..., tuple[Loop, str]], *arguments: Any) -> Row:
-    """A row of which anything that goes wrong in its first loop is the reason to skip it: peers change their interfaces."""
+    """Make a row that is skipped if its first loop fails in any way: peers change their interfaces."""
 
     def tried() -> tuple[Loop, str]:
         try:

@@ -1,4 +1,4 @@
-"""What a run of `evaluation.speed` found, as tables and as JSON."""
+"""The report of a run of `evaluation.speed`, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tabulate import tabulate
+
 from archie_env.errors import ArchieError
 from evaluation.results import write_json
-from evaluation.speed.bench import _short
 from evaluation.speed.timing import BYTES, DECISIONS, Measurement
 from evaluation.speed.workloads import FAR, GAMES, REFERENCE
 
@@ -20,14 +21,14 @@ AIMS: Final = (
     (REFERENCE, "pgx-leduc", 5), (REFERENCE, "openspiel-holdem-tensor", 80), (REFERENCE, "rlcard-holdem", 240),
     ("aec", "pettingzoo-holdem", 25), ("aec", "openspiel-holdem-tensor", 1),
 )  # fmt: skip
-"""What is to be so many times as fast as what."""
+"""(row, other row, factor): the row should be this many times as fast as the other."""
 _FLOORS: Final = ((REFERENCE, 12e6), ("vector-next-step", 2e6), ("single", 100e3))
-"""What is to reach so many decisions per second, on a core such as the one in docs/speed.md."""
+"""(row, rate): the row should reach this many decisions per second on a core such as the one in docs/results/speed.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that one run found."""
+    """Results of one run."""
 
     machine: dict[str, str]
     versions: dict[str, str]
@@ -35,14 +36,14 @@ class Report:
     repeats: int
     against: str
     load: tuple[float, float]
-    """Average load of the machine over a minute, before and after."""
+    """Load average of the machine over a minute, before and after the run."""
     measurements: tuple[Measurement, ...]
     skipped: dict[str, str]
-    """Reasons by name."""
+    """Reasons by name of the row."""
     memory: dict[str, int]
     """Bytes of a game in a batch."""
     first_step: dict[str, tuple[float, ...]]
-    """Seconds of fresh interpreters, by what was timed; empty when nothing was."""
+    """Seconds of fresh interpreters, by clock and state of the cache; empty if not timed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of `from_dict`."""
@@ -61,12 +62,12 @@ class Report:
         return cls(**rest)
 
     def find(self, name: str) -> Measurement | None:
-        """The measurement of that name, if there is one."""
+        """Return the measurement of that name, or None."""
         return next((m for m in self.measurements if m.name == name), None)
 
 
 def tables(report: Report) -> list[tuple[str, list[list[str]]]]:
-    """Titles and tables as cells, the first row of each its heading; tables with nothing in them are left out."""
+    """Return titles and tables as cells; the first row of a table is its header, and empty tables are left out."""
     small = [[f"memory of a game in a batch: {what}", f"{size} bytes"] for what, size in report.memory.items()]
     for name, seconds in report.first_step.items():
         middle, least, most = _spread(seconds, lambda s: f"{s:.2f}")
@@ -83,7 +84,7 @@ def tables(report: Report) -> list[tuple[str, list[list[str]]]]:
 
 
 def _rates(report: Report) -> list[list[str]]:
-    """A line for each row; the reference of each unit is the row asked for, or the first that was measured."""
+    """One line per row; each unit is compared with `Report.against`, or else with the first row of that unit."""
     lines = []
     for m in report.measurements:
         reference = report.find(report.against)
@@ -116,8 +117,16 @@ def _comparisons(report: Report) -> list[list[str]]:
 
 
 def _rate(unit: str) -> Callable[[float], str]:
+    """Return a function that writes a rate with three digits and a prefix of its unit."""
     short = _UNITS.get(unit, "/s")
-    return lambda rate: f"{rate / 1e9:.3g} G{short}" if rate >= 1e9 else f"{_short(rate)}{short}"
+
+    def text(rate: float) -> str:
+        for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+            if rate >= size:
+                return f"{rate / size:.3g} {prefix}{short}"
+        return f"{rate:.3g} {short}"
+
+    return text
 
 
 def _times(ratio: float) -> str:
@@ -129,7 +138,7 @@ def _spread(values: Sequence[float], text: Callable[[float], str]) -> list[str]:
 
 
 def heading(report: Report) -> list[str]:
-    """Machine, versions and protocol in words."""
+    """Describe machine, versions and protocol."""
     before, after = report.load
     return [
         f"{report.machine['processor']}; {report.machine['system']}; Python {report.machine['python']}",
@@ -141,30 +150,21 @@ def heading(report: Report) -> list[str]:
 
 
 def as_text(report: Report, markdown: bool = False) -> str:
-    """The whole report, aligned for a terminal or as Markdown."""
+    """Format the whole report for a terminal or as Markdown."""
     parts = ["\n".join(f"- {line}" if markdown else line for line in heading(report))]
     for title, cells in tables(report):
-        parts.append(f"### {title}\n\n{_markdown(cells)}" if markdown else f"{title}\n{_aligned(cells)}")
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in cells]
+        parts.append(f"### {title}\n\n{_table(escaped, 'pipe')}" if markdown else f"{title}\n{_table(cells, 'plain')}")
     return "\n\n".join(parts)
 
 
-def _aligned(cells: list[list[str]]) -> str:
-    """Columns under one another: words to the left, and numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    words = len(widths) == 2
-    lines = (
-        "  ".join(c.ljust(w) if i == 0 or words else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-        for row in cells
-    )
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _markdown(cells: list[list[str]]) -> str:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in cells]
-    rule = ["---", *(("---:" if len(cells[0]) > 2 else "---") for _ in cells[0][1:])]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (escaped[0], rule, *escaped[1:]))
+def _table(cells: list[list[str]], style: str) -> str:
+    """Lay out a table: words to the left, numbers to the right."""
+    columns = len(cells[0])
+    numbers = ["right" if columns > 2 else "left"] * (columns - 1)
+    return tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True, colalign=("left", *numbers))
 
 
 def save(report: Report, file: Path) -> None:
-    """Write the report as JSON: wholly, or not at all."""
+    """Write the report as JSON, atomically."""
     write_json(file, report.to_dict())

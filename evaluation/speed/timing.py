@@ -1,8 +1,8 @@
-"""How speed is measured: many loops in one run, in turns, on one core.
+"""Measure many loops in one run, in turns, on one core.
 
-Rates are per second of this program's own processor time, so that a machine busy with other work slows no row down by being
-away from it; the wall clock is kept beside it.  What the neighbours do to caches and memory remains: hence the medians over
-rounds in which every loop has its turn, with the slowest and the fastest.
+Rates are per second of this program's own processor time, so time given to other programs does not count; rates by the wall
+clock are kept beside them.  Other programs still disturb caches and memory.  Every loop therefore has a turn in each round, and
+the report gives the median over rounds with the slowest and the fastest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 Loop = Callable[[], int]
-"""Plays a little, at most some tenths of a second, and returns how much was done."""
+"""Works for at most some tenths of a second and returns the number of units done."""
 
 DECISIONS: Final = "decisions/s"
 HANDS: Final = "hands/s"
@@ -31,55 +31,55 @@ _ONE_THREAD: Final = {
 
 
 class SkippedError(Exception):
-    """A row that can't be measured here; the text is the reason."""
+    """A row cannot be measured here; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Something to measure."""
+    """A loop to measure."""
 
     name: str
-    """What ``--only`` calls it."""
+    """Name in ``--only`` and in the tables."""
     unit: str
     includes: str
-    """What the work for one of these units consists of."""
+    """The work behind one unit."""
     make: Callable[[], tuple[Loop, str]]
-    """The loop and a note that only making it could tell; raises `SkippedError`."""
+    """Returns the loop and a note found while making it; raises `SkippedError`."""
     cores: int = 1
-    """More than one: on all cores, by the wall clock."""
+    """With more than one, the row runs on all cores and is timed by the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a row reached."""
+    """Rates of a row."""
 
     name: str
     unit: str
     includes: str
     note: str
     rates: tuple[float, ...]
-    """Units per second of processor time, one for each round (of the wall clock with several cores)."""
+    """Units per second of processor time in each round; of the wall clock for rows with several cores."""
     wall_rates: tuple[float, ...]
-    """Units per second of the wall clock."""
+    """Units per second of the wall clock in each round."""
     cores: int = 1
 
     @property
     def median(self) -> float:
-        """Of `rates`."""
+        """Median of `rates`."""
         return statistics.median(self.rates)
 
     @property
     def core(self) -> float:
-        """The share of a core this row had, by its median; 1 on a machine with nothing else to do."""
+        """Median share of a core that this row had; 1 on an idle machine."""
         return statistics.median(wall / rate for wall, rate in zip(self.wall_rates, self.rates, strict=True))
 
     def over(self, other: Measurement) -> tuple[float, float, float]:
-        """Median, least and greatest of the ratios to ``other`` within each round."""
-        ratios = [mine / its for mine, its in zip(self.rates, other.rates, strict=True)]
+        """Median, smallest and largest ratio to ``other``, taken round by round."""
+        ratios = [rate / reference for rate, reference in zip(self.rates, other.rates, strict=True)]
         return statistics.median(ratios), min(ratios), max(ratios)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` needs no median, it is for the reader."""
+        """Plain values; the inverse of `from_dict`, with the median for readers."""
         return asdict(self) | {"median": self.median}
 
     @classmethod
@@ -110,7 +110,7 @@ class OneCore:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Ask the libraries loaded meanwhile, and programs started meanwhile, for one thread each and no greetings."""
+    """Limit libraries loaded and programs started inside the context to one thread each, without greetings."""
     before = dict(os.environ)
     flags = f"{before.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1".strip()
     os.environ |= _ONE_THREAD | {"XLA_FLAGS": flags}
@@ -122,7 +122,7 @@ def one_thread() -> Iterator[None]:
 
 
 def spent(loop: Loop, seconds: float, cores: int = 1) -> tuple[float, float]:
-    """Run a loop for that many seconds of processor time; its rate by that time and by the wall clock."""
+    """Run a loop for so many seconds of processor time; return its rates by processor time and by the wall clock."""
     clock = time.process_time if cores == 1 else time.perf_counter
     done, wall, start = 0, time.perf_counter(), clock()
     while True:
@@ -137,14 +137,14 @@ def measure(
     """Measure rows in turns.
 
     Args:
-        rows: each is made and run once before the first round, which compiles and warms what there is to.
-        seconds: of processor time for each row in each round.
-        repeats: rounds; every second one in reverse order, so that no row always follows the same neighbour.
-        core: where rows of one core run.
-        tell: called with what is being done.
+        rows: each is made and run once before the first round, to compile and to warm up caches.
+        seconds: processor time of each row in each round.
+        repeats: number of rounds; every second one runs in reverse order, so that no row always follows the same neighbour.
+        core: the core for rows that use one.
+        tell: called with a line about each step.
 
     Returns:
-        The measurements in the order of the rows, and the reasons of those that were skipped by name.
+        The measurements in the order of the rows, and the reasons for skipped rows by name.
     """
     made: list[tuple[Row, Loop, str]] = []
     skipped: dict[str, str] = {}
@@ -160,7 +160,7 @@ def measure(
         made.append((row, loop, note))
     taken: dict[str, list[tuple[float, float]]] = {row.name: [] for row, _, _ in made}
     gc.collect()
-    gc.freeze()  # what one library left in memory must not be searched through in another's turn
+    gc.freeze()  # a collection during one row must not scan the objects that other libraries left in memory
     try:
         for turn in range(repeats):
             tell(f"round {turn + 1} of {repeats}")

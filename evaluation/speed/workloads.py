@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import random
 from typing import Any, Final
 
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
-from archie_env import Batch, Game
-from archie_env._core.jit import JIT_DISABLED
+from archie_env import Batch, Game, archie_v0
+from archie_env._core.jit import JIT_DISABLED, kernel
 from archie_env._core.sample import sample_legal
+from archie_env._core.showdown import high_value, low_value
 from archie_env.cards import DECK
 from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.hands import HandValues
-from evaluation.speed.bench import _aec_run, _evaluation_run
+from archie_env.rulebook import rulebook
+from archie_env.rules import Rules
 from evaluation.speed.timing import BYTES, DECISIONS, HANDS, Loop, Row, SkippedError
 
 GAMES: Final = 4096
-"""Games of the rows that others are compared with."""
+"""Games of the reference row."""
 FAR: Final = 2**18
-"""Games whose observations no cache holds: about 100 MB."""
+"""Games whose observations, about 100 MB, exceed the caches."""
 REFERENCE: Final = f"batch-{GAMES}-int8"
 
 _AT_ONCE: Final = 64 if JIT_DISABLED else 2**18
-"""Decisions of a batch between two looks at the clock."""
+"""Decisions of a batch between two readings of the clock."""
 _PLAYED: Final = 50
 _EVALUATED: Final = 1000
 
 
 def _batch(games: int, dtype: str, threads: int = 1) -> tuple[Loop, str]:
-    more: dict[str, Any] = {}
-    if "threads" in inspect.signature(Batch).parameters:
-        more["threads"] = threads
-    elif threads > 1:
-        raise SkippedError("this Batch takes no number of threads")
-    batch = Batch(games, seed=1, dtype=dtype, **more)
+    batch = Batch(games, seed=1, dtype=dtype, threads=threads)
     steps = min(max(_AT_ONCE // games, 1), 1000)
 
     def loop() -> int:
         for _ in range(steps):
             batch.step(batch.sample_actions())
         return steps * games
+
+    return loop, ""
+
+
+def _aec() -> tuple[Loop, str]:
+    table = archie_v0.env()
+    table.reset(seed=1)
+    chance = random.Random(1).random  # NumPy's generators are slow to give one number at a time
+
+    def loop() -> int:
+        decisions = 0
+        for _ in range(_PLAYED):
+            table.reset()
+            while True:
+                observation, _, over, _, _ = table.last()
+                if over:
+                    break
+                legal = observation["action_mask"].nonzero()[0]
+                table.step(legal[int(chance() * len(legal))])
+                decisions += 1
+        return decisions
 
     return loop, ""
 
@@ -81,7 +99,7 @@ def _vector(opponent: str, mode: AutoresetMode) -> tuple[Loop, str]:
             _, _, terminated, _, infos = envs.step(actions)
             masks = infos["action_mask"]
             if mode is AutoresetMode.NEXT_STEP:
-                ended = terminated  # what is played there next is a deal, no decision
+                ended = terminated  # the next step of these games deals; it is no decision
         return decisions
 
     return loop, ""
@@ -103,8 +121,30 @@ def _single(opponent: str) -> tuple[Loop, str]:
             while not over:
                 legal = info["action_mask"].nonzero()[0]
                 _, _, over, _, info = env.step(int(legal[int(chance() * len(legal))]))
-                decisions += len(legal) < every  # all are open only where the hand ended before the learner could decide
+                decisions += len(legal) < every  # the mask allows everything only if the hand ended before a decision
         return decisions
+
+    return loop, ""
+
+
+@kernel
+def _value_all(book, hands):  # type: ignore[no-untyped-def]
+    """Return the sum of all high and low values, so that the compiler cannot drop a call."""
+    total = 0
+    for i in range(len(hands)):
+        total += high_value(book[0], hands[i]) + low_value(book[0], hands[i])
+    return total
+
+
+def _hands_in_a_kernel() -> tuple[Loop, str]:
+    rules, rng = Rules(), np.random.default_rng(1)
+    decks = np.argsort(rng.random((10 * _EVALUATED, rules.deck_size)), axis=1)
+    hands: NDArray[np.int8] = np.sort(decks[:, : rules.hand_size], axis=1).astype(np.int8)
+    book: Any = rulebook(rules)
+
+    def loop() -> int:
+        _value_all(book, hands)
+        return len(hands)
 
     return loop, ""
 
@@ -128,14 +168,14 @@ def _fill(games: int) -> tuple[Loop, str]:
 
     def loop() -> int:
         for _ in range(times):
-            rows.fill(1)  # zeros would not do: processors write those up to three times as fast
+            rows.fill(1)  # processors write zeros up to three times as fast
         return times * rows.nbytes
 
     return loop, f"{rows.nbytes / 1e6:.3g} MB"
 
 
 def path_rows() -> list[Row]:
-    """Every door, and the batch in several sizes."""
+    """Every interface, and the batch in several sizes."""
     part = functools.partial
     one = "sample_actions(), step(): mask, {} observation, rewards, next deal"
     rows = [
@@ -148,28 +188,28 @@ def path_rows() -> list[Row]:
         *rows,
         Row(f"batch-{wide}-int8-2-threads", DECISIONS, f"Batch, n={wide:,}, two cores by the wall clock: {one.format('int8')}",
             part(_batch, wide, "int8", 2), cores=2),
-        Row("aec", DECISIONS, "archie_v0.env(): last(), random choice of mask.nonzero(), step()", lambda: (_aec_run(), "")),
-        Row("game", DECISIONS, "Game, the readable face: legal_actions(), apply(); no observation", _game),
+        Row("aec", DECISIONS, "archie_v0.env(): last(), random choice of mask.nonzero(), step()", _aec),
+        Row("game", DECISIONS, "Game, the readable interface: legal_actions(), apply(); no observation", _game),
         Row("vector-next-step", DECISIONS, f"ArchieVectorEnv, {vector}, NextStep: {learner}",
-            part(_vector, "call_draw", AutoresetMode.NEXT_STEP)),
+            part(_vector, "agents:call_draw", AutoresetMode.NEXT_STEP)),
         Row("vector-same-step", DECISIONS, f"ArchieVectorEnv, {vector}, SameStep: {learner}",
-            part(_vector, "call_draw", AutoresetMode.SAME_STEP)),
+            part(_vector, "agents:call_draw", AutoresetMode.SAME_STEP)),
         Row("single", DECISIONS, 'gymnasium.make("Archie-v0"), opponent uniform: learner\'s decisions alone counted; '
             "random choice of mask.nonzero(), step()", part(_single, "uniform")),
-        Row("single-scripted", DECISIONS, "the same, copy=False, opponent call_draw", part(_single, "call_draw")),
+        Row("single-scripted", DECISIONS, "the same, copy=False, opponent call_draw", part(_single, "agents:call_draw")),
     ]  # fmt: skip
 
 
 def own_hand_rows() -> list[Row]:
     """The hand evaluator, in a kernel and from Python."""
     return [
-        Row("hands-kernel", HANDS, "high and low value, a kernel over an array of hands", lambda: (_evaluation_run(), "")),
+        Row("hands-kernel", HANDS, "high and low value, a kernel over an array of hands", _hands_in_a_kernel),
         Row("hands-one", HANDS, "HandValues.of: high and low value, checked, called from Python for each hand", _hand_by_hand),
     ]
 
 
 def memory_rows() -> list[Row]:
-    """What one core can write at most."""
+    """The rate at which one core can write memory."""
     fill = "NumPy fill with ones of an array as large as the observations of"
     return [
         Row("fill-near", BYTES, f"{fill} {GAMES:,} games", functools.partial(_fill, GAMES)),
@@ -178,7 +218,7 @@ def memory_rows() -> list[Row]:
 
 
 def bytes_per_game() -> dict[str, int]:
-    """Memory of a game in a batch, by what holds it."""
+    """Bytes of memory per game in a batch, by purpose."""
     batch = Batch(GAMES)
     arrays = [value for value in vars(batch).values() if isinstance(value, np.ndarray) and len(value) == GAMES]
     owners = {id(array if array.base is None else array.base): array.nbytes for array in arrays}
