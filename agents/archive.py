@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archie_env.errors import ArchieError
+from archie_env.files import atomic_write
 from archie_env.rules import Rules, as_rules
 
 
@@ -55,21 +55,13 @@ def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 def write_archive(
     path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], compressed: bool = False
 ) -> None:
-    """Write arrays and a JSON-able ``meta`` as ``.npz``, whole or not at all: a reader never sees half a file."""
+    """Write arrays and a JSON-able ``meta`` as ``.npz``, whole or not at all; raises `ArchieError` naming the file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
     write = np.savez_compressed if compressed else np.savez
-    temporary = path.with_name(f".{path.name}.partial")  # one name, so that what a killed writer left is written over
-    try:
-        with temporary.open("wb") as file:
-            write(file, **{"meta": text, **arrays})  # type: ignore[arg-type]  # its stub takes no keyword arrays
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    members = {"meta": text, **arrays}
+    atomic_write(path, lambda file: write(file, **members))  # type: ignore[arg-type]  # the stub takes no keyword arrays
 
 
 def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -234,7 +234,7 @@ def test_the_command_line_prints_tables(arguments: list[str], capsys: pytest.Cap
 
 def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nobody", "call"]) == 2
-    assert "agent 'nobody': expected one of uniform, call, raise" in capsys.readouterr().err
+    assert "policy 'nobody': expected one of uniform, call, raise" in capsys.readouterr().err
 
 
 def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_hands_only() -> None:

@@ -317,7 +317,7 @@ def test_outputs_read_back(folder: Path) -> None:
     [
         (["uniform"], "1 players: expected at least 2"),
         (["uniform", "call", "uniform"], "players uniform: named twice"),
-        (["uniform", "nobody"], "agent 'nobody': expected one of"),
+        (["uniform", "nobody"], "policy 'nobody': expected one of"),
         (["uniform", "human"], "player human"),
         (["uniform", "call", "--deals", "1"], "deals 1: expected at least 2"),
         (["uniform", "call", "--time-limit", "0"], "time limit 0.0: expected more than 0"),

@@ -491,7 +491,7 @@ def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatc
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "fsync", out_of_power)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ArchieError, match=r"checkpoint\.npz: no space left"):
         checkpoint.save(path, {"x": np.arange(4)}, {"n": 2})
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == [CHECKPOINT]

@@ -14,6 +14,7 @@ from typing import Final, TextIO, get_args
 
 from archie_env import __version__
 from archie_env.errors import ArchieError, PlayerLeftError, RulesError
+from archie_env.files import atomic_write
 from archie_env.game import Game
 from archie_env.policy import Policy, known_names, load_policy, registered_policies
 from archie_env.rendering.text import ansi
@@ -138,23 +139,11 @@ def _keeper(path: Path) -> Callable[[Game], None]:
 
     def keep(game: Game) -> None:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        _replace(path, f"{before.rstrip()}\n\n{notation.dump(game)}" if before.strip() else notation.dump(game))
+        atomic_write(path, f"{before.rstrip()}\n\n{notation.dump(game)}" if before.strip() else notation.dump(game))
 
     if not path.parent.is_dir():
         raise ArchieError(f"{path}: there is no folder {path.parent}")
     return keep
-
-
-def _replace(path: Path, text: str) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _rules(options: argparse.Namespace) -> None:

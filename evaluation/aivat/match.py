@@ -24,6 +24,7 @@ from agents import load, names
 from archie_env._core.state import BIG_BLIND, DEALER, GAME
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.files import check_writable
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, as_rules
 from archie_env.validation import whole_number
@@ -34,7 +35,7 @@ from evaluation.duplicate.command import DEALS, ProgressLine, manifest, weights_
 from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
-from evaluation.results import check_file, write_json
+from evaluation.results import write_json
 
 SAMPLES: Final = 128
 """Fresh deals and draws over which an expected value is a mean."""
@@ -354,7 +355,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
-    check_file(options.json)
+    check_writable(options.json)
     a, b = (load(name, options.rules) for name in options.agents)
     one, other = (load(name, options.rules) for name in options.teachers or options.agents)
     learn_seed = options.seed + 1 if options.learn_seed is None else options.learn_seed

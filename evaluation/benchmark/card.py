@@ -30,6 +30,7 @@ import numpy as np
 from agents import load, names
 from archie_env.batch import Batch
 from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.files import atomic_write, make_folder
 from archie_env.policy import Policy
 from archie_env.validation import whole_number
 from evaluation.best_response.bound import Budget, Settings, best_response, format_bound
@@ -38,10 +39,9 @@ from evaluation.estimates import Estimate
 from evaluation.exploitability.game import Form
 from evaluation.exploitability.measure import measure
 from evaluation.exploitability.policy_strategy import LooksAtSuitsError
-from evaluation.results import read_kept, write_json, write_text
+from evaluation.results import read_kept, write_json
 from evaluation.tournament import round_robin as tournament
 from evaluation.tournament.standings import grid, interval_text
-from training.folders import make_folder
 
 VERSION: Final = 2
 """Of the protocol: raised whenever numbers of the same name would no longer be comparable."""
@@ -389,7 +389,7 @@ def benchmark(
         parts.get("speed", lambda: under(FULL_GAME, speed)),
         {"versions": versions["versions"], "machine": versions["machine"], "time_limit": time_limit},
     )  # fmt: skip
-    write_text(folder / "card.md", card.markdown())
+    atomic_write(folder / "card.md", card.markdown())
     write_json(folder / "card.json", card.to_dict())
     return card
 

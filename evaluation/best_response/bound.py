@@ -27,6 +27,7 @@ from agents import load, names
 from agents.abstraction import has_tables
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.files import make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from archie_env.validation import whole_number
@@ -37,7 +38,6 @@ from evaluation.duplicate.umpire import TimedPolicy, exception_text
 from evaluation.estimates import Estimate
 from evaluation.results import read_kept, write_json
 from evaluation.tournament.standings import grid
-from training.folders import make_folder
 
 SCRIPTED: Final = ("uniform", "call", "raise", "call_draw", "raise_draw", "rule_based")
 """Opponents taken as they are."""

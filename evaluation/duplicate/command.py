@@ -23,11 +23,12 @@ from agents import load, names
 from agents.archive import digest
 from archie_env import __version__
 from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.files import check_writable
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.duplicate.match import CHUNK, Crosstable, MatchResult, crosstable, play_match
 from evaluation.estimates import Estimate
-from evaluation.results import check_file, check_manifest, write_json
+from evaluation.results import check_manifest, write_json
 
 SIGNIFICANT: Final = 4.0
 """Standard errors beyond which a cell of a table is marked."""
@@ -294,7 +295,7 @@ def _play(options: argparse.Namespace, progress: ProgressLine) -> MatchResult | 
     if options.until is not None and not single:
         raise ArchieError("--until: expected two agents and no --crosstable")
     deals = options.deals if options.deals is not None else DEALS if options.until is None else MOST_DEALS
-    check_file(options.json)
+    check_writable(options.json)
     players = [load(name, options.rules) for name in options.agents]
     made = manifest(
         options.agents,

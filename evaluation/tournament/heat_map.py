@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
+from archie_env.files import atomic_write
 from evaluation.estimates import NORMAL_95
 from evaluation.tournament.standings import MARKS, Standings, mark
 
@@ -45,13 +45,12 @@ def picture(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG beside the place and then move there, so that a reader never finds half a picture."""
+    """Write a PNG, whole or not at all."""
     memory = io.BytesIO()
     figure.savefig(memory, format="png", dpi=_DOTS)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     with Image.open(memory) as drawn:  # a palette is enough for flat colours, and a third of the size
-        drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(part, format="png", optimize=True)
-    part.replace(path)
+        flat = drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    atomic_write(path, lambda file: flat.save(file, format="png", optimize=True))
 
 
 def short_names(names: Sequence[str]) -> list[str]:

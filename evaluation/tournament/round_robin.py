@@ -29,14 +29,14 @@ from typing import Any, Final
 from agents import load, names, weights_file
 from archie_env import __version__
 from archie_env.errors import ArchieError
+from archie_env.files import atomic_write, make_folder
 from archie_env.rules import PRESETS, as_rules
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
-from evaluation.results import check_manifest, write_json, write_text
+from evaluation.results import check_manifest, write_json
 from evaluation.speed.timing import one_thread
 from evaluation.tournament.ratings import Table
 from evaluation.tournament.standings import Standings, interval_text
-from training.folders import make_folder
 
 CELLS: Final = "cells"
 """The folder of matches."""
@@ -294,7 +294,7 @@ def write(standings: Standings, folder: Path) -> list[Path]:
         "ranking.csv": standings.ranking_csv(),
     }
     for name, text in texts.items():
-        write_text(folder / name, text)
+        atomic_write(folder / name, text)
     written = [folder / name for name in texts]
     try:
         from evaluation.tournament.heat_map import write_crosstable  # matplotlib is not needed by the rest

@@ -22,6 +22,7 @@ from agents import load as load_agent
 from agents.archive import digest, read_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError
+from archie_env.files import make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from archie_env.terminal.shell import run
@@ -31,7 +32,6 @@ from training.cfr._kernels import REGRETS
 from training.cfr.abstraction import Detail, build, detail_config
 from training.cfr.empirical import Imitation
 from training.cfr.tables import Tables, strategy_tables
-from training.folders import make_folder
 from training.monitoring import match
 from training.settings import from_values
 

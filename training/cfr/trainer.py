@@ -26,6 +26,7 @@ from agents.abstraction import Abstraction
 from agents.archive import digest, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
+from archie_env.files import make_folder
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
 from training.cfr._kernels import WALK, traverse_many
@@ -33,7 +34,6 @@ from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables
 from training.command import speaker, train_from_command
-from training.folders import make_folder
 from training.monitoring import Score, against, match
 from training.settings import differences, from_values, load
 

@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
+from archie_env.files import make_folder
 from training.command import speaker, train_from_command
-from training.folders import make_folder
 from training.monitoring import against, habits, match
 from training.ppo import checkpoint
 from training.ppo.config import Config, config_from, load_config
