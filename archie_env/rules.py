@@ -178,6 +178,11 @@ class Rules:
         return big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
 
     @property
+    def mbb_per_chip(self) -> float:
+        """Thousandths of a big blind (mbb) in one chip."""
+        return 1000 / self.stakes.blinds[1]
+
+    @property
     def name(self) -> str:
         """The preset's name, or ``custom``."""
         return next((name for name, rules in PRESETS.items() if rules == self), "custom")

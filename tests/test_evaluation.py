@@ -25,10 +25,9 @@ from archie_env.policy import Actions, Masks, Observations, Policy, Probabilitie
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate.command import format_crosstable, format_match, main, weights_hash
 from evaluation.duplicate.match import Crosstable, MatchResult, crosstable, play_match
-from evaluation.estimates import NORMAL_95, Estimate, PairTotals
+from evaluation.estimates import NORMAL_95, Estimate, PairSequence, PairTotals, boundary
 from evaluation.exploitability import solver
 from evaluation.results import check_manifest, read_kept, write_json
-from evaluation.sequential import PairSequence, boundary
 
 
 class Fixed:
@@ -89,6 +88,12 @@ def test_totals_give_the_mean_and_error_of_a_brute_force_recomputation() -> None
 def test_totals_add_up_exactly_however_they_are_cut() -> None:
     x, y = np.random.default_rng(2).integers(-48, 49, (2, 100))
     assert PairTotals.of(x[:37], y[:37]) + PairTotals.of(x[37:], y[37:]) == PairTotals.of(x, y)
+
+
+def test_an_estimate_prints_its_95_percent_interval_and_no_minus_before_zero() -> None:
+    assert str(Estimate(1234.56, 2.0)) == f"{Estimate(1234.56, 2.0)}" == "+1,234.6 ± 3.9"
+    assert f"{Estimate(-0.2, 10.0):+.0f}" == "+0 ± 20"
+    assert f"{Estimate(1500.0, 1000.0):,.0f}" == "1,500 ± 1,960"
 
 
 def test_an_interval_reaches_to_both_sides_and_a_certain_win_is_infinitely_significant() -> None:

@@ -480,7 +480,7 @@ def test_learning_curves_hold_the_band_of_one_run_or_of_several(tmp_path: Path) 
     steps, mean, reach = band([one, two])
     np.testing.assert_array_equal(steps, [2e6])
     assert mean[0] == 3.0
-    assert reach[0] == pytest.approx(12.706 * math.sqrt(2) / math.sqrt(2))
+    assert reach[0] == pytest.approx(12.7062047 * math.sqrt(2) / math.sqrt(2))
     write_curves([one, two], tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
     with pytest.raises(ArchieError, match="no event files"):

@@ -41,7 +41,7 @@ def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) ->
             places, rows, masks = hands.waiting(seat)
             if len(places):
                 hands.play(places, policy.act(rows, masks, generators[seat]))
-    pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * (1000 / rules.stakes.blinds[1])
+    pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * rules.mbb_per_chip
     return Score(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(deals)))
 
 

@@ -76,17 +76,13 @@ class AdjustedMatch:
 
     def mbb(self, chips: NDArray[Any]) -> Estimate:
         """Thousandths of a big blind per hand from chips ``(deals, 2)``; the sample is the deal pair."""
-        pairs = self._per_chip * chips.mean(axis=1)
+        pairs = self.rules.mbb_per_chip * chips.mean(axis=1)
         return Estimate(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(self.deals)))
 
     def deviations(self, chips: NDArray[Any]) -> tuple[float, float]:
         """Standard deviations in mbb of one hand, either position as often, and of the mean of a deal pair."""
         hand = np.sqrt(chips.var(axis=0, ddof=1).mean())
-        return float(self._per_chip * hand), float(self._per_chip * chips.mean(axis=1).std(ddof=1))
-
-    @property
-    def _per_chip(self) -> float:
-        return 1000 / self.rules.stakes.blinds[1]
+        return float(self.rules.mbb_per_chip * hand), float(self.rules.mbb_per_chip * chips.mean(axis=1).std(ddof=1))
 
     @property
     def worth(self) -> float | None:

@@ -41,7 +41,7 @@ from evaluation.exploitability.measure import measure
 from evaluation.exploitability.policy_strategy import LooksAtSuitsError
 from evaluation.results import read_kept, write_json
 from evaluation.tournament import round_robin as tournament
-from evaluation.tournament.standings import grid, interval_text
+from evaluation.tournament.standings import grid
 
 VERSION: Final = 2
 """Of the protocol: raised whenever numbers of the same name would no longer be comparable."""
@@ -186,7 +186,7 @@ LEADERBOARD: Final = (
 
 
 def _estimate(values: Mapping[str, float]) -> str:
-    return interval_text(Estimate(values["mbb_per_hand"], values["standard_error"]))
+    return str(Estimate(values["mbb_per_hand"], values["standard_error"]))
 
 
 def _exact_text(values: Mapping[str, Any]) -> str:

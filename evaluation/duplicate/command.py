@@ -52,7 +52,7 @@ def format_match(result: MatchResult, until: float | None = None) -> str:
     """A match as a paragraph of text; ``until`` is the width it was to reach, if results decided when to stop."""
     mbb, chips, totals = result.mbb, result.chips, result.totals
     low, high = mbb.interval
-    seats = [e * result.mbb_per_chip for e in (totals.as_dealer, totals.as_big_blind)]
+    seats = [e * result.rules.mbb_per_chip for e in (totals.as_dealer, totals.as_big_blind)]
     (a_dealer, a_blind), (b_dealer, b_blind) = [[n / totals.deals for n in by_position] for by_position in result.folds]
     reduction = totals.variance_reduction
     return "\n".join(

@@ -20,8 +20,7 @@ from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from evaluation.duplicate.umpire import Faults, Umpire
-from evaluation.estimates import Estimate, PairTotals
-from evaluation.sequential import PairSequence
+from evaluation.estimates import Estimate, PairSequence, PairTotals
 
 CHUNK = 1024
 """Deals played side by side."""
@@ -59,14 +58,9 @@ class MatchResult:
         return self.totals.per_hand
 
     @property
-    def mbb_per_chip(self) -> float:
-        """Thousandths of a big blind in a chip."""
-        return 1000 / self.rules.stakes.blinds[1]
-
-    @property
     def mbb(self) -> Estimate:
         """Thousandths of a big blind a won per hand."""
-        return self.chips * self.mbb_per_chip
+        return self.chips * self.rules.mbb_per_chip
 
     @property
     def anytime_interval(self) -> tuple[float, float]:
@@ -77,7 +71,7 @@ class MatchResult:
         if self.sequence is None:
             raise ArchieError("this result was kept without what an anytime-valid interval needs: play it again")
         low, high = self.sequence.interval()
-        return low * self.mbb_per_chip, high * self.mbb_per_chip
+        return low * self.rules.mbb_per_chip, high * self.rules.mbb_per_chip
 
     @property
     def folded(self) -> tuple[float, float]:

@@ -32,7 +32,6 @@ from evaluation.pictures.learning_curves import read_curves, write_curves
 from evaluation.pictures.play_style import FACING, ITSELF, KEPT, POSITIONS, Habits, HandKinds, watch
 from evaluation.results import write_json
 from evaluation.tournament.heat_map import FAINT, INK, PAPER, STYLE, picture, save, short_names
-from evaluation.tournament.standings import interval_text
 
 BETTING_COLOURS: Final = ("#b8c1cc", "#8fc1e3", "#d1495b")
 """Fold, check or call, bet or raise: told apart in grey and by the colour-blind as well."""
@@ -235,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_habits(habits, written[1])
             write_starting_hands(habits, written[2])
             if habits.opponent != ITSELF:
-                print(f"{habits.agent} v {habits.opponent}: {interval_text(result.mbb)} mbb/hand (95 % interval)")
+                print(f"{habits.agent} v {habits.opponent}: {result.mbb} mbb/hand (95 % interval)")
         if options.curves:
             written.append(options.out / "learning_curves.png")
             write_curves(read_curves(options.curves), written[-1])

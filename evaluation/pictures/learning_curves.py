@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib import rc_context
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from archie_env.errors import ArchieError
 from evaluation.estimates import NORMAL_95
@@ -99,9 +100,7 @@ def band(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
         raise ArchieError(f"runs {', '.join(c.run for c in curves)}: no step that all of them have measured")
     values = np.stack([np.interp(steps, c.decisions, c.means) for c in curves])
     n = len(curves)
-    # Student's t for 1 .. 9 degrees of freedom, the normal beyond: a few runs say little about how runs differ.
-    students = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-    factor = students[n - 2] if n - 2 < len(students) else NORMAL_95
+    factor = float(student.ppf(0.975, n - 1))  # a few runs say little about how runs differ
     return steps, values.mean(axis=0), factor * values.std(axis=0, ddof=1) / math.sqrt(n)
 
 

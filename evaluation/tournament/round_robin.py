@@ -36,7 +36,7 @@ from evaluation.duplicate.umpire import Faults
 from evaluation.results import check_manifest, write_json
 from evaluation.speed.timing import one_thread
 from evaluation.tournament.ratings import Table
-from evaluation.tournament.standings import Standings, interval_text
+from evaluation.tournament.standings import Standings
 
 CELLS: Final = "cells"
 """The folder of matches."""
@@ -225,7 +225,7 @@ def play(
             path = cell_file(folder, *pair)
             write_cell(path, conditions.manifest(pair), result)
             part_file(path).unlink(missing_ok=True)
-        tell(f"{len(cells)} of {count}: {pair[0]} v {pair[1]} {interval_text(result.mbb)} mbb/hand, {result.seconds:.1f} s")
+        tell(f"{len(cells)} of {count}: {pair[0]} v {pair[1]} {result.mbb} mbb/hand, {result.seconds:.1f} s")
 
     if waiting:
         _play_all(waiting, conditions, folder, jobs, finished)

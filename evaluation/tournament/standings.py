@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from archie_env.errors import ArchieError
 from archie_env.rules import Rules
-from evaluation.estimates import NORMAL_95, Estimate
+from evaluation.estimates import Estimate
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
 
 FORMAT: Final = 1
@@ -26,12 +26,6 @@ MARKS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 def mark(adjusted: float) -> str:
     """Stars for an adjusted p value, or nothing."""
     return next((stars for level, stars in MARKS if adjusted < level), "")
-
-
-def interval_text(value: Estimate, digits: int = 1, sign: str = "+") -> str:
-    """``+12.3 ± 4.5``: a mean and the reach of its 95 % interval."""
-    mean = round(value.mean, digits) + 0.0  # no minus before a zero
-    return f"{mean:{sign},.{digits}f} ± {NORMAL_95 * value.standard_error:,.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -88,12 +82,9 @@ class Standings:
         names = self.table.names
         rows = [["row v column", *(names[j] for j in self.order), "total"]]
         for i in self.order:
-            cells = [
-                "" if i == j else f"{interval_text(self.table.cell(i, j))} {mark(self.adjusted[i, j])}".rstrip()
-                for j in self.order
-            ]
+            cells = ["" if i == j else f"{self.table.cell(i, j)} {mark(self.adjusted[i, j])}".rstrip() for j in self.order]
             total = self.table.total(i, range(len(names)))
-            rows.append([names[i], *cells, interval_text(total)])
+            rows.append([names[i], *cells, str(total)])
         lines = ["# Tournament", "", f"{self.conditions}.", "", *grid(rows), ""]
         lines += [
             "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
@@ -108,8 +99,8 @@ class Standings:
         rows = [["place", "player", "total, mbb/hand", "run-off place", "total when it left", "rating"]]
         for place, standing in enumerate(self.totals, 1):
             off_place, off_value = off[standing.name]
-            rows.append([str(place), standing.name, interval_text(standing.value)])
-            rows[-1] += [str(off_place), interval_text(off_value), interval_text(elo[standing.name], 0, "")]
+            rows.append([str(place), standing.name, str(standing.value)])
+            rows[-1] += [str(off_place), str(off_value), f"{elo[standing.name]:,.0f}"]
         lines += [*grid(rows, text=(1,)), ""]
         lines += [
             "± reaches to the 95 % interval. Run-off: the worst total among those left leaves until one is left; the winner's "

@@ -152,7 +152,7 @@ def respond(
 
     def tell() -> None:
         if progress:
-            progress(min(share, 1.0), 2 * done, worth * 1000 / table.rules.stakes.blinds[1])
+            progress(min(share, 1.0), 2 * done, worth * table.rules.mbb_per_chip)
 
     def imitated(watched: Imitation, other: CFRPolicy | None) -> CFRPolicy:
         """The imitation after one more turn of watching."""

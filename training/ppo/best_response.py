@@ -49,7 +49,7 @@ def train_exploiter(
         ArchieError: for a budget or seed that can't be, and for a target that plays what is not legal.
     """
     config = exploiter_config(rules, seconds, decisions, seed, start is not None)
-    mbb = 1000 / config.played().stakes.blinds[1]
+    mbb = config.played().mbb_per_chip
     with on_threads(config.threads):
         run = Run(config, {TARGET: target} if start is None else {TARGET: target, START: start})
         while run.progress < 1:

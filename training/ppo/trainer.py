@@ -41,7 +41,7 @@ def log(run: Run, logger: Logger, before: Account) -> None:
         logger.record("train/divergence_from_prior", logger.name_to_value["train/entropy_loss"])
     logger.record("pool/past_selves", len(run.past.policies))
     if hands := now.hands_against_others - before.hands_against_others:
-        mbb = 1000 / run.rules.stakes.blinds[1]
+        mbb = run.rules.mbb_per_chip
         logger.record("pool/mbb_per_hand", (now.chips - before.chips) / hands * mbb)
     logger.dump(run.decisions)
 
