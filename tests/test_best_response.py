@@ -322,7 +322,7 @@ def test_a_faulty_target_is_told_of() -> None:
 
 def test_the_cfr_responder_answers_tables_and_imitations_of_others(tmp_path: Path) -> None:
     detail = Detail(cards="exact", pots=((3,),))
-    config = CFRConfig(rules="mini", stages=(Stage(detail, 40_000),), report=Report(agents=()))
+    config = CFRConfig(rules="mini", stages=(Stage(detail=detail, traversals=40_000),), report=Report(agents=()))
     cfr.train(config, tmp_path / "target", quiet=True)
     settings = Settings(
         Budget(40_000), 2_000, seed=1, exploiters=("cfr", "call"), checkpoint=str(tmp_path / "target" / cfr.CHECKPOINT)

@@ -1,166 +1,136 @@
-"""Settings of a run: frozen dataclasses filled from TOML, changed by flags, checked before anything starts.
+"""Settings of a run: frozen pydantic models, filled from TOML, changed by ``--set``, checked before anything starts.
 
-A field says with `whole`, `real`, `flag`, `choice` or `several` what it may be; a field that is a dataclass itself is a table
-of the file.  What depends on several fields is told by a method ``faults()`` of the dataclass, text by text, each
-``key = value: expected ...``.  Every error names the file, the key, the value and what is allowed.
+A bad value raises one line that names the file, the key, the value and what is allowed:
 
->>> @dataclass(frozen=True)
-... class Walk:
-...     steps: int = whole(10, 1, 99)
->>> from_values(Walk, {"steps": 3}, "walk.toml")
+>>> class Walk(Settings):
+...     renamed = {"count": "steps"}
+...     steps: int = Field(default=10, ge=1, le=99)
+>>> Walk.from_values({"steps": 3}, "walk.toml")
 Walk(steps=3)
->>> from_values(Walk, {"steps": 0}, "walk.toml")
+>>> Walk.from_values({"steps": 0}, "walk.toml")
 Traceback (most recent call last):
     ...
 archie_env.errors.ConfigError: walk.toml: steps = 0: expected a whole number 1 to 99
+>>> Walk.from_values({"count": 3}, "walk.toml")
+Traceback (most recent call last):
+    ...
+archie_env.errors.ConfigError: walk.toml: count is called steps since version 0.2
 """
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from archie_env.errors import ConfigError, RulesError
 from archie_env.rules import PRESETS, Rules
 
-Settings = TypeVar("Settings")
-"""A frozen dataclass."""
+Item = TypeVar("Item")
+Several = Annotated[tuple[Item, ...], Field(strict=False)]
+"""A list in the file, a tuple in the model."""
+AgentName = Annotated[str, Field(title="a name that agents.load takes")]
+"""``title`` is what an error names as allowed, where type and bounds do not say it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """What a value may be, and the words for it."""
-
-    words: str
-    holds: Callable[[Any], bool]
+_TYPES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
 def shown(value: Any, most: int = 120) -> str:
-    """A value for an error message: its ``repr``, cut where it is long."""
+    """Return the ``repr`` of a value for an error message, cut to ``most`` characters."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of more digits than Python prints, tables in tables in tables
+    except (ValueError, RecursionError):  # an int of more digits than Python prints, or nesting too deep
         text = f"a {type(value).__name__} too large to print"
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def is_whole(value: Any) -> bool:
-    """Whether a value is an ``int`` that is no ``bool``."""
-    return isinstance(value, int) and not isinstance(value, bool)
+class Settings(BaseModel):
+    """A table of a configuration file."""
 
-
-def whole(default: int, low: int, high: int) -> Any:
-    """A whole number from ``low`` to ``high``."""
-    return field(
-        default=default,
-        metadata={"allowed": Allowed(f"a whole number {low} to {high}", lambda v: is_whole(v) and low <= v <= high)},
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False, use_attribute_docstrings=True
     )
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys of version 0.1 and their names now; a file with an old key is refused with the new one."""
 
+    @classmethod
+    def from_values(cls, values: Any, source: str) -> Self:
+        """Validate plain values, as ``model_dump(mode="json")`` gives them; ``source`` is named in errors.
 
-def real(default: float, low: float, high: float) -> Any:
-    """A number from ``low`` to ``high``; whole ones are taken as floats."""
-    return field(
-        default=default,
-        metadata={
-            "allowed": Allowed(
-                f"a number {low:g} to {high:g}",
-                lambda v: isinstance(v, (int, float)) and not isinstance(v, bool) and low <= v <= high,
-            )
-        },
-    )
-
-
-def flag(default: bool) -> Any:
-    """True or false."""
-    return field(default=default, metadata={"allowed": Allowed("true or false", lambda v: isinstance(v, bool))})
-
-
-def choice(default: str, *options: str) -> Any:
-    """One of some words."""
-    words = f"one of {', '.join(map(repr, options))}"
-    return field(default=default, metadata={"allowed": Allowed(words, lambda v: isinstance(v, str) and v in options)})
-
-
-def text(default: str, words: str) -> Any:
-    """A word or words."""
-    return field(default=default, metadata={"allowed": Allowed(words, lambda v: isinstance(v, str))})
-
-
-def several(default: Sequence[Any], words: str, holds: Callable[[Any], bool]) -> Any:
-    """A list of values that each hold."""
-    return field(
-        default=tuple(default),
-        metadata={"allowed": Allowed(f"a list of {words}", lambda v: isinstance(v, (list, tuple)) and all(map(holds, v)))},
-    )
-
-
-RULES: Final = {"allowed": Allowed(f"one of {', '.join(PRESETS)}, or a table of rules", lambda v: isinstance(v, (str, dict)))}
-"""Metadata of a field for the rules of a run; see `Played`."""
-
-
-class Played:
-    """A base for the configuration of a run, which has a field ``rules`` with the metadata `RULES`."""
-
-    __slots__ = ()
-    rules: str | dict[str, Any]
-
-    def played(self) -> Rules:
-        """The rules of the run."""
-        return Rules.preset(self.rules) if isinstance(self.rules, str) else Rules.from_dict(self.rules)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `from_values`."""
-        plain: dict[str, Any] = dataclasses.asdict(self)  # type: ignore[call-overload]  # only dataclasses have this base
-        return plain
-
-    def rules_faults(self) -> Iterator[str]:
-        """Why these rules can't be played."""
+        Raises:
+            ConfigError: naming the source, the key, the value and what is allowed.
+        """
         try:
-            self.played()
-        except (RulesError, TypeError, ValueError, RecursionError) as error:
-            yield f"rules = {shown(self.rules)}: {str(error)[:500]}"
-
-
-def tables(kind: type[Any], words: str) -> Any:
-    """A list of at least one table, each a dataclass of that kind, told apart in errors as ``key[0]``."""
-    allowed = Allowed(f"a list of {words}", lambda v: isinstance(v, (list, tuple)) and len(v) > 0)
-    return field(default_factory=lambda: (kind(),), metadata={"allowed": allowed, "each": kind})
-
-
-def from_values(kind: type[Settings], values: Any, source: str) -> Settings:
-    """A dataclass from plain values, as ``dataclasses.asdict`` gives them; ``source`` is named in errors.
-
-    Raises:
-        ConfigError: naming the source, the key, the value and what is allowed.
-    """
-    settings = _section(kind, values, source, "")
-    faults: Callable[[], Iterator[str]] | None = getattr(settings, "faults", None)
-    for fault in faults() if faults else ():
+            return cls.model_validate(values)
+        except ValidationError as error:
+            fault = _words(cls, error)
         raise ConfigError(f"{source}: {fault}")
-    return settings
+
+    @classmethod
+    def load(cls, path: str | Path, changes: Sequence[str] = ()) -> Self:
+        """Read a TOML file in UTF-8, with changes such as ``learning.vf_coef=0.3``.
+
+        Raises:
+            ConfigError: naming the file, the key, the value and what is allowed.
+        """
+        try:
+            values: Any = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}, expected a TOML file") from None
+        except RecursionError:
+            raise ConfigError(f"{path}: not TOML that can be read: tables or lists nested too deep") from None
+        except ValueError as error:  # not UTF-8, not TOML, or an int of more digits than Python reads
+            raise ConfigError(f"{path}: not TOML in UTF-8: {error}") from None
+        for text in changes:
+            _change(values, text)
+        return cls.from_values(values, f"{path} with --set" if changes else str(path))
 
 
-def load(kind: type[Settings], path: str | Path, changes: Sequence[str] = ()) -> Settings:
-    """A dataclass from a TOML file, with changes such as ``learning.rate=3e-4``.
-
-    Raises:
-        ConfigError: naming the file, the key, the value and what is allowed.
-    """
+def _known_rules(value: Any) -> str | dict[str, Any]:
+    if not isinstance(value, (str, dict)):
+        raise ValueError(f"expected one of {', '.join(PRESETS)}, or a table of rules")
     try:
-        values: Any = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}, expected a TOML file") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: not TOML that can be read: tables or lists nested too deep") from None
-    except ValueError as error:  # no UTF-8, no TOML, or a number of more digits than Python reads
-        raise ConfigError(f"{path}: not TOML: {error}") from None
-    for text in changes:
-        _change(values, text)
-    return from_values(kind, values, f"{path} with --set" if changes else str(path))
+        _rules(value)
+    except (RulesError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(str(error)[:500]) from None
+    return value
+
+
+def _rules(value: str | Mapping[str, Any]) -> Rules:
+    return Rules.preset(value) if isinstance(value, str) else Rules.from_dict(value)
+
+
+class RunSettings(Settings):
+    """A configuration of a training run."""
+
+    rules: Annotated[str | dict[str, Any], PlainValidator(_known_rules)] = "archie"
+    """What is played: a preset's name, or a table of options of `archie_env.rules.Rules`."""
+
+    def resolved_rules(self) -> Rules:
+        """Return the rules of the run."""
+        return _rules(self.rules)
+
+
+def differences(first: Settings, second: Settings) -> list[str]:
+    """List every key whose value differs between two models of a class, with both values: ``seed = 3 and 4``."""
+    one, other = (dict(_flat(settings.model_dump())) for settings in (first, second))
+
+    def value(table: dict[str, Any], key: str) -> str:
+        return shown(table[key]) if key in table else "not set"
+
+    differing = [key for key in {**one, **other} if key not in one or key not in other or one[key] != other[key]]
+    return [f"{key} = {value(one, key)} and {value(other, key)}" for key in differing]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def _change(values: dict[str, Any], text: str) -> None:
@@ -174,60 +144,81 @@ def _change(values: dict[str, Any], text: str) -> None:
 
 
 def _parse_change(text: str) -> tuple[list[str], Any]:
-    """``section.key=value`` as a path and a value; the value is TOML, or text where it is none."""
+    """Split ``section.key=value`` into a path and a value; the value is TOML, or else a string."""
     path, equals, value = text.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"--set {shown(text)}: expected key=value, such as learning.rate=3e-4")
+        raise ConfigError(f"--set {shown(text)}: expected key=value, such as seed=7")
     try:
         document = tomllib.loads(f"value = {value}")
-    except (ValueError, RecursionError):  # no TOML, or a number or depth beyond what Python reads
+    except (ValueError, RecursionError):  # not TOML, or a number or depth beyond what Python reads
         document = {}
     parsed = document["value"] if len(document) == 1 else value
     return path.strip().split("."), parsed
 
 
-def differences(first: Any, second: Any) -> list[str]:
-    """Every key whose value differs between two dataclasses of a kind, with both: ``seed = 3 and 4``."""
-    one, other = (dict(_flat(dataclasses.asdict(settings))) for settings in (first, second))
-
-    def value(table: dict[str, Any], key: str) -> str:
-        return shown(table[key]) if key in table else "not set"
-
-    differing = [key for key in {**one, **other} if key not in one or key not in other or one[key] != other[key]]
-    return [f"{key} = {value(one, key)} and {value(other, key)}" for key in differing]
+# The words of an error
 
 
-def _section(kind: type[Settings], values: Any, source: str, prefix: str) -> Settings:
-    """A dataclass from a table, every key and value checked."""
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{source}: {prefix.rstrip('.') or 'configuration'} = {shown(values)}: expected a table")
-    known = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # a TypeVar can't be bound to dataclasses
-    filled: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in known:
-            raise ConfigError(f"{source}: unknown key {shown(prefix + str(key))}: expected one of {', '.join(known)}")
-        factory = known[key].default_factory
-        if isinstance(factory, type) and dataclasses.is_dataclass(factory):
-            filled[key] = _section(factory, value, source, f"{prefix}{key}.")
-            continue
-        allowed: Allowed = known[key].metadata["allowed"]
-        if not allowed.holds(value):
-            raise ConfigError(f"{source}: {prefix}{key} = {shown(value)}: expected {allowed.words}")
-        if each := known[key].metadata.get("each"):
-            filled[key] = tuple(_section(each, entry, source, f"{prefix}{key}[{i}].") for i, entry in enumerate(value))
-            continue
-        filled[key] = float(value) if known[key].type == "float" else _frozen(value)
-    return kind(**filled)
+def _words(model: type[Settings], error: ValidationError) -> str:
+    """Put the first error into words: the key, the value, and what is allowed."""
+    first = error.errors(include_url=False)[0]
+    loc, value = first["loc"], first["input"]
+    if first["type"] == "extra_forbidden":
+        table = _annotation(model, loc[:-1])
+        if new := table.renamed.get(str(loc[-1])):
+            return f"{_path(loc)} is called {_path((*loc[:-1], new))} since version 0.2"
+        return f"unknown key {shown(_path(loc))}: expected one of {', '.join(table.model_fields)}"
+    if first["type"] in ("invalid_key", "string_unicode"):  # surrogates, of an argument that is not UTF-8
+        return f"{shown(value)}: expected characters of Unicode"
+    if first["type"] == "value_error":
+        reason = str(first["ctx"]["error"])
+        return reason if not loc else f"{_path(loc)} = {shown(value)}: {reason}"
+    return f"{_path(loc) or 'configuration'} = {shown(value)}: expected {_allowed(_annotation(model, loc))}"
 
 
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, however deep."""
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+def _path(loc: Sequence[int | str]) -> str:
+    """``("stages", 0, "seconds")`` -> ``stages[0].seconds``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{_key(key)}" for key in loc).removeprefix(".")
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
+def _key(key: str) -> str:
+    """Return a key as TOML writes it bare, or quoted and cut where it can't be bare."""
+    return key if len(key) < 60 and key.replace("-", "_").isidentifier() else shown(key, 60)
+
+
+def _annotation(model: Any, loc: Sequence[int | str]) -> Any:
+    """Return the annotated type of the key at ``loc``."""
+    found = model
+    for key in loc:
+        if get_origin(found) is Annotated:
+            found = get_args(found)[0]
+        if isinstance(found, type) and issubclass(found, Settings):
+            field = found.model_fields[str(key)]
+            found = Annotated[field.annotation, field]
+        elif key != "[key]":  # of a table, which has no type of its own here
+            found = get_args(found)[0 if get_origin(found) is tuple else 1]
+    return found
+
+
+def _allowed(annotation: Any) -> str:
+    """Put an annotated type and its bounds into words."""
+    bounds: dict[str, Any] = {}
+    while get_origin(annotation) is Annotated:
+        annotation, *extras = get_args(annotation)
+        for extra in extras:
+            bounds |= {"title": extra.title} if getattr(extra, "title", None) else {}
+            for bound in getattr(extra, "metadata", ()):
+                bounds |= {name: getattr(bound, name) for name in ("ge", "le", "min_length") if hasattr(bound, name)}
+    if "title" in bounds:
+        return str(bounds["title"])
+    kind = get_origin(annotation) or annotation
+    if kind is Literal:
+        return f"one of {', '.join(map(repr, get_args(annotation)))}"
+    if kind is tuple:
+        return f"a list{' of at least one item' * bool(bounds.get('min_length'))}, each {_allowed(get_args(annotation)[0])}"
+    if kind is dict or issubclass(kind, Settings):
+        return "a table"
+    if kind not in (int, float):
+        return _TYPES[kind]
+    low, high = (f"{bounds[name]:g}" if kind is float else bounds[name] for name in ("ge", "le"))
+    return f"{_TYPES[kind]} {low} to {high}"

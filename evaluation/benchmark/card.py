@@ -239,17 +239,16 @@ def train(path: Path, rules: str, out: Path, tell: Tell) -> str:
     change = [f'rules="{rules}"']
     trainer: Any
     if stages:
-        from training import settings
         from training.cfr import trainer
-        from training.cfr.config import Config
+        from training.cfr.config import Config as CFRConfig
 
-        config: Any = settings.load(Config, path, change)
+        config: Any = CFRConfig.load(path, change)
         kind, result = "cfr", out / trainer.STRATEGY
     else:
         from training.ppo import trainer
-        from training.ppo.config import load_config
+        from training.ppo.config import Config
 
-        config = load_config(path, change)
+        config = Config.load(path, change)
         kind, result = "ppo", out / trainer.POLICY
     if not result.exists():
         tell(f"training {path} under rules {rules}: {out}")

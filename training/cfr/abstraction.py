@@ -9,10 +9,11 @@ import functools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field
 
 from agents._cfr_kernels import CLASSES, LAST_RAISERS, LEVELS, NO_SLOT, PATTERNS, SLOTS
 from agents.abstraction import Abstraction
@@ -36,42 +37,42 @@ from archie_env.cards import RANKS
 from archie_env.errors import ConfigError
 from archie_env.rulebook import highest_low_rank
 from archie_env.rules import Rules
-from training.settings import choice, is_whole, several, whole
+from training.settings import Settings, Several
 
 Key = tuple[Hashable, ...]
 _NEVER: Final = 99  # in place of the rank of a low card that is not there
 
 
-def _rising(value: Any) -> bool:
-    numbers = isinstance(value, (list, tuple)) and all(is_whole(v) and 1 <= v < LEVELS for v in value)
-    return bool(numbers and list(value) == sorted(set(value)))
+def _rising(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if list(numbers) != sorted({n for n in numbers if 1 <= n < LEVELS}):
+        raise ValueError(f"expected rising whole numbers 1 to {LEVELS - 1}")
+    return numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Settings):
     """How much is told apart."""
 
-    cards: str = choice("coarse", "coarse", "medium", "fine", "exact")
+    cards: Literal["coarse", "medium", "fine", "exact"] = "coarse"
     """Hands: by their kind; by rank too; by kicker too; every class of ranks and four-flushes its own."""
-    pots: tuple[tuple[int, ...], ...] = several(
-        ((2, 3), (2, 4), (4, 8)),
-        f"lists of rising whole numbers 1 to {LEVELS - 1}, one for each round after the first",
-        _rising,
+    pots: Several[Annotated[Several[Annotated[int, Field(ge=1, le=LEVELS - 1)]], AfterValidator(_rising)]] = (
+        (2, 3),
+        (2, 4),
+        (4, 8),
     )
     """For each betting round after the first: at how many bets in by each player a class of pots begins."""
-    raisers: int = whole(1, 0, 3)
+    raisers: int = Field(default=1, ge=0, le=3)
     """Rounds back for which it is known who raised last."""
-    own_draws: int = whole(0, 0, 3)
+    own_draws: int = Field(default=0, ge=0, le=3)
     """Detail of the player's own draws.  0: how many cards the last took, 2 for more (after a single draw 3).  1: the same up
     to 3; after standing pat for how long, and whether one card or more were drawn last; after drawing one whether the draw
     before took two or more.  2: how many, up to 3, in place of whether.  3: all draws."""
-    other_draws: int = whole(0, 0, 3)
+    other_draws: int = Field(default=0, ge=0, le=3)
     """The same of the other player's."""
 
 
 def detail_config(detail: Detail) -> dict[str, Any]:
     """What a run's configuration would say of a table of that detail; strategies carry it."""
-    return {"stages": [{"detail": {name: getattr(detail, name) for name in Detail.__slots__}}]}
+    return {"stages": [{"detail": detail.model_dump()}]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +32,6 @@ from training.cfr.abstraction import Detail, build, detail_config
 from training.cfr.empirical import Imitation
 from training.cfr.tables import Tables, strategy_tables
 from training.monitoring import match
-from training.settings import from_values
 
 # Where only a strategy is known of the target, regrets begin as 100 chips times the probability, at about constant weight, so
 # that a few unlucky hands don't make the opponent forget what it started from
@@ -52,19 +50,19 @@ RESPONSE: Final = "response.npz"
 def finer(detail: Detail) -> Detail:
     """What a responder tells apart: the target's hands, and more of the public past."""
     pots = [sorted({*line, *more}) for line, more in zip(detail.pots, ((2, 3, 4), (2, 3, 4, 6), (3, 5, 8, 12)), strict=False)]
-    return replace(
-        detail,
-        pots=tuple(map(tuple, pots)),
-        raisers=min(3, detail.raisers + 1),
-        own_draws=min(3, detail.own_draws + 1),
-        other_draws=max(detail.other_draws, min(2, detail.other_draws + 1)),
-    )
+    changes = {
+        "pots": tuple(map(tuple, pots)),
+        "raisers": min(3, detail.raisers + 1),
+        "own_draws": min(3, detail.own_draws + 1),
+        "other_draws": max(detail.other_draws, min(2, detail.other_draws + 1)),
+    }
+    return detail.model_copy(update=changes)
 
 
 def target_detail(target: CFRPolicy) -> Detail:
     """The detail a strategy was trained with, from what its file says."""
     try:
-        return from_values(Detail, target.meta["config"]["stages"][-1]["detail"], "the target")
+        return Detail.from_values(target.meta["config"]["stages"][-1]["detail"], "the target")
     except (KeyError, TypeError, IndexError):
         raise ArchieError("the target does not say how it was trained: expected a strategy of training.cfr") from None
 

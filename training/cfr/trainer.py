@@ -10,8 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -35,7 +34,7 @@ from training.cfr.config import Config
 from training.cfr.tables import Tables
 from training.command import speaker, train_from_command
 from training.monitoring import Score, against, match
-from training.settings import differences, from_values, load
+from training.settings import differences
 
 CHECKPOINT: Final = "checkpoint.npz"
 STRATEGY: Final = "strategy.npz"
@@ -112,7 +111,7 @@ class Run:
     """One training run: everything that changes while it goes on, and nothing else."""
 
     def __init__(self, config: Config) -> None:
-        self.config, self.rules = config, config.played()
+        self.config, self.rules = config, config.resolved_rules()
         self.references = {name: load_agent(name, self.rules) for name in config.report.agents}
         self.abstractions = [build(self.rules, stage.detail) for stage in config.stages]
         self.walkers = Walkers(self.rules, config.threads, config.seed, config.explore)
@@ -163,7 +162,7 @@ class Run:
     def policy(self) -> CFRPolicy:
         """The average strategy as it is now."""
         meta = {
-            "config": self.config.to_dict(),
+            "config": self.config.model_dump(),
             "traversals": 2 * self.traversals,
             "seconds": round(self.seconds, 1),
             "versions": {name: version(name) for name in ("numpy", "numba")},
@@ -173,7 +172,7 @@ class Run:
     def save(self, path: Path) -> None:
         """Write the checkpoint, whole or not at all."""
         account = {name: getattr(self.account, name) for name in Account.__slots__}
-        meta = {"format": FORMAT, "version": VERSION, "config": self.config.to_dict(), "account": account}
+        meta = {"format": FORMAT, "version": VERSION, "config": self.config.model_dump(), "account": account}
         meta["abstraction"] = digest(self.abstraction.parts)
         walks = np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
         write_archive(path, {"walks": walks, "bets": self.tables.bets, "draws": self.tables.draws}, meta)
@@ -185,9 +184,9 @@ class Run:
             ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
         """
         arrays, meta = read_archive(path, FORMAT, VERSION)
-        trained = from_values(Config, meta.get("config"), str(path))
+        trained = Config.from_values(meta.get("config"), str(path))
         after = {name: getattr(self.config, name) for name in ("report", "drop", "levels")}
-        compared = _with_budgets_of(self.config, replace(trained, **after))
+        compared = _with_budgets_of(self.config, trained.model_copy(update=after))
         if compared != self.config:
             raise ConfigError(
                 f"{path}: another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
@@ -215,8 +214,9 @@ def _with_budgets_of(config: Config, trained: Config) -> Config:
     """The configuration ``trained`` with the last stage's budget of ``config``, where both have as many stages."""
     if len(config.stages) != len(trained.stages):
         return trained
-    last = replace(trained.stages[-1], traversals=config.stages[-1].traversals, seconds=config.stages[-1].seconds)
-    return replace(trained, stages=(*trained.stages[:-1], last))
+    budget = {"traversals": config.stages[-1].traversals, "seconds": config.stages[-1].seconds}
+    last = trained.stages[-1].model_copy(update=budget)
+    return trained.model_copy(update={"stages": (*trained.stages[:-1], last)})
 
 
 def line(run: Run, nodes: int, since: float, last: bool) -> str:
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="in place of the file's")
     parser.add_argument("--threads", type=int, help="in place of the file's")
     short = {"seed": "seed", "threads": "threads"}
-    return train_from_command(parser, short, "explore=0.5", partial(load, Config), train, CHECKPOINT, arguments)
+    return train_from_command(parser, short, "explore=0.5", Config.load, train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":

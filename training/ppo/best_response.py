@@ -9,7 +9,7 @@ from agents.ppo import PPOPolicy
 from archie_env.errors import ConfigError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
-from training.ppo.config import Config, config_from
+from training.ppo.config import Config
 from training.ppo.run import Run, on_threads
 from training.settings import shown
 
@@ -49,7 +49,7 @@ def train_exploiter(
         ArchieError: for a budget or seed that can't be, and for a target that plays what is not legal.
     """
     config = exploiter_config(rules, seconds, decisions, seed, start is not None)
-    mbb = config.played().mbb_per_chip
+    mbb = config.resolved_rules().mbb_per_chip
     with on_threads(config.threads):
         run = Run(config, {TARGET: target} if start is None else {TARGET: target, START: start})
         while run.progress < 1:
@@ -75,4 +75,4 @@ def exploiter_config(rules: Rules | str, seconds: float, decisions: int | None, 
         "warm_start": {"policy": START if started else "", "critic_updates": 8},
         "report": {"times": 0, "agents": []},
     }
-    return config_from(values, "exploiter")
+    return Config.from_values(values, "exploiter")

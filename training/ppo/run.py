@@ -60,7 +60,7 @@ class Run:
     def __init__(self, config: Config, players: Mapping[str, Policy] | None = None) -> None:
         from agents import load  # names are resolved once the configuration is known to be good
 
-        self.config, self.rules = config, config.played()
+        self.config, self.rules = config, config.resolved_rules()
         known = dict(players or {})
         cloned = config.warm_start.policy
         for name in (*config.report.agents, *config.opponents.named, *([cloned] if cloned else [])):
@@ -133,7 +133,7 @@ class Run:
         meta = {
             "hand_features": network.hand_features,
             "slots": network.slots,
-            "config": self.config.to_dict(),
+            "config": self.config.model_dump(),
             "decisions": self.decisions,
             "versions": {name: version(name) for name in ("numpy", "torch", "stable-baselines3", "sb3-contrib")},
         }
@@ -186,7 +186,7 @@ class Run:
         arrays["torch_generator"] = th.get_rng_state().numpy()
         arrays["episode_starts"] = np.asarray(self.model._last_episode_starts)
         meta = {
-            "config": self.config.to_dict(),
+            "config": self.config.model_dump(),
             "updates": self.updates,
             "reports": self.reports,
             "seconds": self.seconds,

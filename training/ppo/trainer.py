@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from archie_env.files import make_folder
 from training.command import speaker, train_from_command
 from training.monitoring import against, habits, match
 from training.ppo import checkpoint
-from training.ppo.config import Config, config_from, load_config
+from training.ppo.config import Config
 from training.ppo.run import Account, Run, on_threads
 from training.settings import differences
 
@@ -71,8 +70,8 @@ def resume_run(run: Run, path: Path) -> None:
     """
     arrays, meta = checkpoint.load(path)
     values: Any = meta.get("config")
-    trained = config_from(values, str(path))
-    compared = replace(trained, budget=run.config.budget, report=run.config.report)
+    trained = Config.from_values(values, str(path))
+    compared = trained.model_copy(update={"budget": run.config.budget, "report": run.config.report})
     if compared != run.config:
         raise ConfigError(
             f"{path}: another configuration, there and here {'; '.join(differences(compared, run.config))}: "
@@ -141,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="in place of the file's; 0 to 2^32 - 1")
     parser.add_argument("--warm-start", metavar="POLICY", help="clone this player first; short for --set warm_start.policy=")
     short = {"seed": "seed", "warm_start": "warm_start.policy"}
-    return train_from_command(parser, short, "learning.rate=3e-4", load_config, train, CHECKPOINT, arguments)
+    return train_from_command(parser, short, "learning.rate=3e-4", Config.load, train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":
