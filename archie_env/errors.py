@@ -1,4 +1,9 @@
-"""Every error the project raises on bad input: what was wrong, what was expected, and where."""
+"""Every error the project raises on bad input, and values in error messages.
+
+A message is one line: what was wrong, what was expected, and where.
+"""
+
+from __future__ import annotations
 
 
 class ArchieError(ValueError):
@@ -31,3 +36,34 @@ class PlayerLeftError(Exception):
 
 class ConfigError(ArchieError):
     """A configuration with an unknown key or an impossible value; names the file, the key and what is allowed."""
+
+
+def shown(value: object, most: int = 120) -> str:
+    """Return the ``repr`` of ``value`` as one printable line of at most ``most`` characters and three dots."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python prints, tables in tables in tables
+        text = f"a {type(value).__name__} too large to print"
+    except Exception as error:
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    return _one_line(text, most)
+
+
+def described(error: BaseException, place: bool = True) -> str:
+    """Return the type, message and (unless ``place`` is false) source line of an exception, as one printable line."""
+    try:
+        text = str(error)
+    except Exception as second:
+        text = f"an error whose text raises {type(second).__name__}"
+    line, trace = f"{type(error).__name__}: {_one_line(text, 300)}".rstrip(": "), error.__traceback__
+    while place and trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if not place or trace is None or isinstance(error, SyntaxError):  # the text of a SyntaxError has the place
+        return line
+    return f"{line} ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+
+
+def _one_line(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most + 1])
+    return text if len(text) <= most else f"{text[:most]}..."

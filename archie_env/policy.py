@@ -1,4 +1,4 @@
-"""Who plays: the `Policy` protocol every agent follows, and the uniform policy.
+"""Policies: the `Policy` protocol that every agent follows, the uniform policy, and look-up by name.
 
 A policy sees observations and masks and nothing else.  Observations are rows of the information state, int8 as the engine
 writes them or float32 as the environments give them; `archie_env.observation.unscaled` makes the first of either.
@@ -6,10 +6,10 @@ writes them or float32 as the environments give them; `archie_env.observation.un
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, Protocol, runtime_checkable
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archie_env._core.sample import sample_legal, sample_rows
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, described, shown
 from archie_env.rules import Rules, as_rules
 
 Observations = NDArray[np.int8] | NDArray[np.float32]
@@ -31,30 +31,30 @@ Probabilities = NDArray[np.float32]
 class Policy(Protocol):
     """Chooses actions for a batch of decisions.
 
-    The arrays handed over may be overwritten after the call: a policy that wants to keep them copies them.
+    The arrays passed in may be overwritten after the call: a policy that keeps them must copy them.
     """
 
     name: str
-    """What tables call it, and what ``agents.load`` takes where it can be loaded."""
+    """Label in tables; where the policy can be loaded by name, that name."""
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """``(n, d), (n, a) -> (n, a)``: the probability of each action; rows sum to 1, illegal actions have 0."""
         ...
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-        """``(n, d), (n, a) -> (n,)``: one legal action for each row, random ones drawn from ``rng``."""
+        """``(n, d), (n, a) -> (n,)``: one legal action for each row; all randomness comes from ``rng``."""
         ...
 
 
 def sample(probabilities: Probabilities, rng: np.random.Generator) -> Actions:
-    """``(n, a) -> (n,)``: one action for each row of probabilities, by one uniform number each."""
+    """Draw one action for each row: ``(n, a) -> (n,)``, one uniform number each."""
     actions = np.empty(len(probabilities), np.int64)
     sample_rows(probabilities, rng.random(len(probabilities)), actions)
     return actions
 
 
 class StochasticPolicy:
-    """A base for policies that know their probabilities: acting is sampling from them."""
+    """Base class for policies that define ``probabilities``: `act` samples from them."""
 
     name = "stochastic"
 
@@ -68,25 +68,32 @@ class StochasticPolicy:
 
 
 class UniformPolicy(StochasticPolicy):
-    """Every legal action equally likely."""
+    """Plays every legal action with the same probability."""
 
     name = "uniform"
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`."""
         legal = masks.astype(np.float32)
-        rows: Probabilities = legal / legal.sum(axis=1, keepdims=True)
+        counts = legal.sum(axis=1, keepdims=True)
+        self._check_legal(counts[:, 0] > 0)
+        rows: Probabilities = legal / counts
         return rows
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         """See `Policy.act`."""
-        actions = np.empty(len(masks), np.int64)
+        actions = np.full(len(masks), -1, np.int64)
         sample_legal(masks, rng.random(len(masks)), actions)
+        self._check_legal(actions >= 0)
         return actions
+
+    def _check_legal(self, legal: NDArray[np.bool_]) -> None:
+        if not legal.all():
+            raise ArchieError(f"masks[{legal.argmin()}]: no action is legal, expected at least one in every row")
 
 
 def name_of(policy: object) -> str:
-    """What messages call a policy."""
+    """Name of ``policy`` for messages; without a name, its type's."""
     return str(getattr(policy, "name", type(policy).__name__))
 
 
@@ -95,128 +102,27 @@ _REGISTERED: Final[dict[str, Factory]] = {"uniform": lambda rules: UniformPolicy
 
 
 def register_policy(name: str, factory: Factory) -> None:
-    """Make a policy loadable by name.
+    """Make a policy loadable by name; a later registration of the same name replaces an earlier one.
 
     Args:
         name: ``my_bot``, or ``my_kind:`` for a family whose members are written ``my_kind:ARGUMENT``.
-        factory: called with the `Rules` to be played, for a family with the argument and the rules.
+        factory: called with the `Rules` of the game; for a family with the argument and the rules.
     """
+    if not isinstance(name, str) or not name.removesuffix(":").replace("-", "_").replace(".", "_").isidentifier():
+        raise ArchieError(f"policy name {shown(name)}: expected a word, with a colon after it for a family")
+    if not callable(factory):
+        raise ArchieError(f"policy {name!r}: factory {shown(factory)}: expected a function of rules")
     _REGISTERED[name] = factory
 
 
 def registered_policies() -> tuple[str, ...]:
-    """Names that `load_policy` knows, in the order of registration; a family ends with a colon."""
+    """Names that `load_policy` accepts, in the order of registration; a family ends with a colon."""
     return tuple(_REGISTERED)
 
 
-def load_policy(name: str, rules: Rules | str = "archie") -> Policy:
-    """The policy of that name.
-
-    Args:
-        name: a registered name, ``FAMILY:ARGUMENT`` for a registered family, or ``module:Name``: the module is imported, and
-            ``Name`` is a `Policy` in it, a class or function that makes one (called with ``rules`` if it takes an argument of
-            that name), or a name that importing the module has registered, such as ``agents:rule_based``.
-        rules: what will be played.
-
-    Raises:
-        ArchieError: saying what was looked for, where, and what was expected.
-    """
-    rules = as_rules(rules)
-    if not isinstance(name, str):
-        raise ArchieError(f"policy {shown(name)}: expected one of {known_names()}")
-    if name in _REGISTERED and not name.endswith(":"):
-        return _loaded(name, _REGISTERED[name], rules)
-    family, colon, argument = name.partition(":")
-    if colon and f"{family}:" in _REGISTERED:
-        if not argument:
-            raise ArchieError(f"policy {name!r}: nothing after the colon, expected one of {known_names()}")
-        return _loaded(name, _REGISTERED[f"{family}:"], argument, rules)
-    if not colon:
-        raise ArchieError(f"policy {name!r}: expected one of {known_names()}")
-    return _from_module(name, family, argument, rules)
-
-
-def _loaded(name: str, factory: Factory, *arguments: Any) -> Policy:
-    try:
-        return factory(*arguments)
-    except ModuleNotFoundError as error:
-        raise ArchieError(f"policy {name!r} needs {error.name or 'a package'}, which can't be imported: {error}") from error
-
-
 def known_names() -> str:
-    """What a policy may be called, for error messages and help."""
-    plain = [name for name in _REGISTERED if not name.endswith(":")]
-    families = [f"{name}PATH" for name in _REGISTERED if name.endswith(":")]
-    return ", ".join([*plain, *families, "module:Name"])
-
-
-def _from_module(name: str, module_name: str, attribute: str, rules: Rules) -> Policy:
-    try:
-        module = pkgutil.resolve_name(module_name)
-    except (ImportError, ValueError, AttributeError) as error:
-        raise ArchieError(
-            f"policy {name!r}: no module {module_name!r} can be imported ({_one_line(error)}), expected one of {known_names()}"
-        ) from None
-    except Exception as error:
-        raise ArchieError(f"policy {name!r}: importing {module_name!r} raised {_one_line(error)}") from error
-    try:
-        found: Any = functools.reduce(getattr, attribute.split("."), module)
-    except AttributeError:
-        found = None
-    if found is None or isinstance(found, ModuleType):
-        if attribute in _REGISTERED and not attribute.endswith(":"):
-            return _loaded(name, _REGISTERED[attribute], rules)
-        where = getattr(module, "__file__", None) or module_name
-        raise ArchieError(
-            f"policy {name!r}: {where} has no {attribute!r}: expected a Policy, or a class or function that makes one"
-        )
-    if isinstance(found, type) or not hasattr(found, "act"):
-        found = _made(name, found, rules)
-    return _checked(name, found)
-
-
-def _made(name: str, factory: Any, rules: Rules) -> Any:
-    """What a class or function makes, called with the rules if it takes them."""
-    if not callable(factory):
-        raise ArchieError(f"policy {name!r}: found {shown(factory)}, expected a Policy, or a class or function that makes one")
-    try:
-        parameters = inspect.signature(factory).parameters
-        arguments = {"rules": rules} if "rules" in parameters else {}
-        inspect.signature(factory).bind(**arguments)
-    except (TypeError, ValueError) as error:
-        raise ArchieError(f"policy {name!r}: {_one_line(error)}: expected no argument without a default except rules") from None
-    try:
-        return factory(**arguments)
-    except ArchieError as error:
-        raise ArchieError(f"policy {name!r}: {error}") from error
-    except Exception as error:
-        raise ArchieError(f"policy {name!r}: making it raised {_one_line(error)}") from error
-
-
-def _checked(name: str, policy: Any) -> Policy:
-    """A policy that follows the protocol; one without a name of its own is called as it was loaded."""
-    for method, words in (("act", "act(observations, masks, rng)"), ("probabilities", "probabilities(observations, masks)")):
-        if not callable(getattr(policy, method, None)):
-            raise ArchieError(f"policy {name!r}: {type(policy).__name__} has no {words}: expected a Policy")
-    if not isinstance(getattr(policy, "name", None), str):
-        with contextlib.suppress(AttributeError):
-            policy.name = name
-    checked: Policy = policy
-    return checked
-
-
-def shown(value: object, most: int = 120) -> str:
-    """A value for an error message: its ``repr`` on one line, cut where it is long."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}..."
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    """Every form of a policy's name, for error messages and help."""
+    return ", ".join(f"{name}PATH" if name.endswith(":") else name for name in (*_REGISTERED, "module:Name"))
 
 
 def as_policy(policy: Policy | str, rules: Rules | str = "archie") -> Policy:
@@ -224,5 +130,130 @@ def as_policy(policy: Policy | str, rules: Rules | str = "archie") -> Policy:
     if isinstance(policy, str):
         return load_policy(policy, rules)
     if not callable(getattr(policy, "act", None)) or isinstance(policy, type):
-        raise ArchieError(f"policy {policy!r}: expected a Policy, which has act(observations, masks, rng), or a name")
+        raise ArchieError(f"policy {shown(policy)}: expected a Policy, which has act(observations, masks, rng), or a name")
     return policy
+
+
+def load_policy(name: str, rules: Rules | str = "archie") -> Policy:
+    """Load a policy by name.
+
+    Args:
+        name: a registered name, ``FAMILY:ARGUMENT`` for a registered family, or ``module:Name``: the module is imported, and
+            ``Name`` is a `Policy` in it, a class or function that makes one (called with ``rules`` if it has a parameter of
+            that name), or a name that importing the module registers, such as ``agents:rule_based`` or ``agents:ppo:PATH``.
+        rules: the rules of the game.
+
+    Raises:
+        ArchieError: naming the file, the part at fault and what was expected; whatever a module raises becomes one.
+    """
+    rules = as_rules(rules)
+    module_name, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if isinstance(name, str) and (policy := _registered(name, rules)) is not None:
+        return policy
+    if not attribute:
+        fault = ": nothing after the colon" if colon else ""
+        raise ArchieError(f"policy {shown(name)}{fault}: expected one of {known_names()}")
+    module = _imported(name, module_name)
+    where = f"policy {shown(name)}: {getattr(module, '__file__', None) or module_name}"
+    found = _attribute(where, module, attribute)
+    if found is _MISSING or isinstance(found, ModuleType):  # agents:ppo is both a module and a name that it registers
+        if (policy := _registered(attribute, rules)) is not None:
+            return policy
+        fault = f"there is no {shown(attribute)}" if found is _MISSING else f"{attribute} is a module"
+        raise ArchieError(f"{where}: {fault}: {_EXPECTED}")
+    if isinstance(found, type) or not hasattr(found, "act"):
+        where = f"{where}: {attribute}"
+        found = _made(where, found, **_arguments(where, found, rules))
+    return _checked(where, name, found)
+
+
+_MISSING: Final = object()
+_EXPECTED: Final = "expected a Policy, or a class or function that makes one from rules or from nothing"
+
+
+def _registered(name: str, rules: Rules) -> Policy | None:
+    """Return the registered policy ``name``, or the member of a registered family; None for any other name."""
+    family, colon, argument = name.partition(":")
+    factory = _REGISTERED.get(f"{family}{colon}")
+    if factory is None or (colon and not argument):
+        return None
+    where = f"policy {shown(name)}"
+    return _checked(where, name, _made(where, factory, *([argument] if colon else []), rules))
+
+
+def _imported(name: str, module_name: str) -> ModuleType:
+    """Import a module; whatever it raises, except `KeyboardInterrupt`, becomes an `ArchieError`."""
+    where, expected = f"policy {shown(name)}", f"expected one of {known_names()}"
+    if module_name.endswith(".py") or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ArchieError(f"{where}: {shown(module_name)} is no module's name, as my_bots in my_bots:MyBot: {expected}")
+    try:
+        module: ModuleType = pkgutil.resolve_name(f"{module_name}:")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if not missing or not f"{module_name}.".startswith(f"{missing}."):
+            raise ArchieError(f"{where}: importing {module_name} raised {described(error)}") from error
+        folders = [entry or "." for entry in map(str, sys.path)]
+        looked = ", ".join(folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")
+        raise ArchieError(f"{where}: no module {missing!r} in {looked}: {expected}") from None
+    return module
+
+
+def _attribute(where: str, owner: Any, path: str) -> Any:
+    """Return the object at a dotted path; `_MISSING` where there is none."""
+    try:
+        return functools.reduce(getattr, path.split("."), owner)
+    except AttributeError:
+        return _MISSING
+    except Exception as error:
+        raise ArchieError(f"{where}: reading {path} raised {described(error)}") from error
+
+
+def _arguments(where: str, factory: Any, rules: Rules) -> dict[str, Rules]:
+    """Return the keyword arguments of a class or function found in a module: the rules, or nothing."""
+    if not callable(factory):
+        raise ArchieError(f"{where} is {shown(factory)}: {_EXPECTED}")
+    try:
+        signature = inspect.signature(factory)
+        arguments = {"rules": rules} if "rules" in signature.parameters else {}
+        signature.bind(**arguments)
+    except Exception as error:
+        raise ArchieError(f"{where} has the wrong signature, {described(error, place=False)}: {_EXPECTED}") from None
+    return arguments
+
+
+def _made(where: str, factory: Factory, *arguments: str | Rules, **keywords: Rules) -> Policy:
+    """Call ``factory``; the `ArchieError` of a registered one, which gets arguments by position, passes as it is."""
+    try:
+        return factory(*arguments, **keywords)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if arguments and isinstance(error, ArchieError):
+            raise
+        raise ArchieError(f"{where}: making it raised {described(error)}") from error
+
+
+def _checked(where: str, name: str, policy: Any) -> Policy:
+    """Check that ``policy`` follows the protocol; one without a name of its own gets the name it was loaded by."""
+    for method, arguments in (("act", "observations, masks, rng"), ("probabilities", "observations, masks")):
+        found = _attribute(where, policy, method)
+        if isinstance(policy, type) or not callable(found):
+            raise ArchieError(f"{where}: {shown(policy)} has no {method}({arguments}): expected a Policy")
+        try:
+            inspect.signature(found).bind(*arguments.split(", "))
+        except TypeError as error:
+            raise ArchieError(f"{where}: {method}: {error}: expected {method}({arguments})") from None
+        except ValueError:  # compiled callables may have no signature
+            pass
+    own = _attribute(where, policy, "name")
+    if any(own is unnamed for unnamed in (_MISSING, None, StochasticPolicy.name)):
+        try:
+            own = policy.name = name
+        except Exception as error:
+            raise ArchieError(f"{where}: no name, and setting it raised {described(error)}: expected a string") from None
+    if not isinstance(own, str) or not own.strip() or not own.isprintable():
+        raise ArchieError(f"{where}: name {shown(own)}: expected a printable string")
+    checked: Policy = policy
+    return checked
