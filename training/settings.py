@@ -26,7 +26,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from archie_env.errors import ConfigError, RulesError
+from archie_env.errors import ConfigError, RulesError, shown
 from archie_env.rules import PRESETS, Rules
 
 Item = TypeVar("Item")
@@ -36,15 +36,6 @@ AgentName = Annotated[str, Field(title="a name that agents.load takes")]
 """``title`` is what an error names as allowed, where type and bounds do not say it."""
 
 _TYPES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-
-
-def shown(value: Any, most: int = 120) -> str:
-    """Return the ``repr`` of a value for an error message, cut to ``most`` characters."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an int of more digits than Python prints, or nesting too deep
-        text = f"a {type(value).__name__} too large to print"
-    return text if len(text) <= most else f"{text[:most]}..."
 
 
 class Settings(BaseModel):

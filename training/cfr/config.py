@@ -7,8 +7,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from agents.cfr import STEPS
+from archie_env.errors import shown
 from training.cfr.abstraction import Detail
-from training.settings import AgentName, RunSettings, Settings, Several, shown
+from training.settings import AgentName, RunSettings, Settings, Several
 
 
 class Stage(Settings):

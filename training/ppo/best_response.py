@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from agents.ppo import PPOPolicy
-from archie_env.errors import ConfigError
+from archie_env.errors import ConfigError, shown
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from training.ppo.config import Config
 from training.ppo.run import Run, on_threads
-from training.settings import shown
 
 TARGET: Final = "target"
 START: Final = "start"
