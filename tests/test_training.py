@@ -752,6 +752,7 @@ def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, caps
         (["--out", str(tmp_path / "new"), "--set", "opponents.named.nobody=0.1"], "agent 'nobody': expected one of"),
         (["--out", str(tmp_path / "new"), "--warm-start", "no'body"], 'agent "no\'body": expected one of'),
         (["--out", str(tmp_path / "new"), "--set", "warm_start.policy=3"], "warm_start.policy = 3: expected a name that"),
+        (["--out", str(tmp_path / "new"), "--resume", "--fresh"], "--resume and --fresh: expected at most one of them"),
         (["--out", str(tmp_path / "new"), "--resume"], "no such file, expected one of 'archie-env ppo checkpoint'"),
         (["--out", str(tmp_path / "new"), "--seed", str(2**32)], "seed = 4294967296: expected a whole number"),
         (["--out", str(tmp_path / "new"), "--seed", "-1"], "seed = -1: expected a whole number"),

@@ -1,49 +1,66 @@
-"""What the command lines of trainers have in common: their options, their words, and how they end."""
+"""The command lines of trainers: their common options, their log lines, and how they end."""
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import json
+import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import FrameType
+from typing import Annotated, Any, ClassVar, Protocol, TextIO, TypeVar
 
+import tyro
 from tqdm import tqdm
+from tyro.conf import UseAppendAction, arg
 
 from archie_env.errors import ConfigError
 from archie_env.terminal.shell import run
 
 
 class Seeded(Protocol):
-    """A configuration of a run."""
+    """A configuration with a seed."""
 
     @property
     def seed(self) -> int:
-        """Of everything that is random."""
+        """The seed of everything random in the run."""
         ...
 
 
 Config = TypeVar("Config", bound=Seeded)
+Number = Annotated[int | None, arg(metavar="INT")]
+Word = Annotated[str | None, arg(metavar="STR")]
 
 
-def speaker(quiet: bool) -> Callable[[str], None]:
-    """Prints lines beside a progress bar, at once; nothing if quiet."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of every trainer; a trainer adds its own, and says in `short` which key of the file each one changes."""
 
-    def say(text: str) -> None:
-        if not quiet:
-            tqdm.write(text)
-            sys.stdout.flush()  # a file or pipe would see it at the end only
+    short: ClassVar[Mapping[str, str]] = {"seed": "seed"}
 
-    return say
+    config: Annotated[str, arg(metavar="FILE")]
+    """A TOML file, such as those in configs/."""
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """Folder of the run; runs/TRAINER-CONFIG-SEED by default."""
+    resume: bool = False
+    """Continue from the checkpoint in that folder."""
+    fresh: bool = False
+    """Start anew even if there is a checkpoint."""
+    set: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="KEY=VALUE")] = ()
+    """Change one value of the file, such as seed=7 or report.agents=[]."""
+    seed: Number = None
+    """Replaces the seed of the file."""
 
 
 def train_from_command(
-    parser: argparse.ArgumentParser,
-    short: Mapping[str, str],
-    example: str,
-    read: Callable[[str, Sequence[str]], Config],
+    options: type[Options],
+    program: str,
+    load: Callable[[str, Sequence[str]], Config],
     train: Callable[[Config, Path, bool], object],
     checkpoint: str,
     arguments: Sequence[str] | None,
@@ -51,32 +68,102 @@ def train_from_command(
     """Run the command line of a trainer.
 
     Args:
-        parser: named ``python -m training.NAME``, with the trainer's own options.
-        short: those of them that stand for a key of the configuration, and that key.
-        example: of ``--set``.
-        read: the configuration of a file, with changes.
-        train: from a configuration, the folder of the run, and whether to resume it.
-        checkpoint: the file in that folder that a run goes on from.
-        arguments: in place of the program's own.
+        options: its options; the docstring is the description in ``--help``.
+        program: ``python -m training.NAME``.
+        load: reads a configuration file, with changes.
+        train: trains a configuration in a folder, from the start or resumed.
+        checkpoint: the name of the file in that folder from which a run is resumed.
+        arguments: replace those of the program.
 
     Returns:
         The exit status.
     """
-    trainer = parser.prog.rpartition(".")[2]
-    parser.add_argument("--config", required=True, help=f"a TOML file out of configs/{trainer}")
-    parser.add_argument("--out", type=Path, help=f"folder of the run; runs/{trainer}-CONFIG-SEED by default")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in that folder")
-    parser.add_argument("--fresh", action="store_true", help="start anew where a checkpoint is")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=f"such as {example}")
-    chosen = parser.parse_args(arguments)
+    chosen = tyro.cli(options, prog=program, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
 
     def work() -> None:
-        given = {key: getattr(chosen, option) for option, key in short.items()}
+        if chosen.resume and chosen.fresh:
+            raise ConfigError("--resume and --fresh: expected at most one of them")
+        given = {key: getattr(chosen, name) for name, key in chosen.short.items()}
         changes = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
-        config = read(chosen.config, [*chosen.set, *changes])
-        out: Path = chosen.out or Path("runs") / f"{trainer}-{Path(chosen.config).stem}-{config.seed}"
+        config = load(chosen.config, [*chosen.set, *changes])
+        trainer = program.rpartition(".")[2]
+        out = chosen.out or Path("runs") / f"{trainer}-{Path(chosen.config).stem}-{config.seed}"
         if os.path.exists(out / checkpoint) and not (chosen.resume or chosen.fresh):
             raise ConfigError(f"{out / checkpoint} exists: expected --resume, --fresh or another --out")
-        train(config, out, chosen.resume)
+        with log_lines():
+            train(config, out, chosen.resume)
 
-    return run(work, stopped="stopped; --resume goes on from the last checkpoint")
+    return run(work, stopped="stopped; --resume continues from the last checkpoint")
+
+
+class _Lines(logging.Handler):
+    """Prints beside a progress bar and flushes, so that a file or pipe sees each line at once."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tqdm.write(self.format(record), file=self._stream)
+        self._stream.flush()
+
+
+@contextlib.contextmanager
+def log_lines(stream: TextIO | None = None) -> Iterator[None]:
+    """Print what trainers log, to standard output by default."""
+    logger, handler = logging.getLogger("training"), _Lines(stream or sys.stdout)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+class AbandonedError(KeyboardInterrupt):
+    """A second interrupt during `uninterrupted`: the work inside is not whole."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM raise `KeyboardInterrupt`, as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with _handled(stop, signal.SIGTERM):
+        yield
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay Ctrl-C and SIGTERM until the block is done; a second one raises `AbandonedError` at once."""
+    pending = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal pending
+        if pending:
+            raise AbandonedError
+        pending = True
+
+    with _handled(note, signal.SIGINT, signal.SIGTERM):
+        yield
+    if pending:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _handled(handler: Callable[[int, FrameType | None], Any], *signals: signal.Signals) -> Iterator[None]:
+    """Handle signals for the duration of a block, except those that are ignored; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heeded = [number for number in signals if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, handler) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -11,7 +11,6 @@ docs/benchmark.md states the protocol.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import re
 import shlex
@@ -236,6 +235,8 @@ def train(path: Path, rules: str, out: Path, tell: Tell) -> str:
         stages = "stages" in tomllib.loads(path.read_text(encoding="utf-8"))  # only those of training.cfr have some
     except (OSError, ValueError) as error:
         raise ArchieError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a TOML file of a trainer") from None
+    from training.command import log_lines
+
     change = [f'rules="{rules}"']
     trainer: Any
     if stages:
@@ -252,7 +253,7 @@ def train(path: Path, rules: str, out: Path, tell: Tell) -> str:
         kind, result = "ppo", out / trainer.POLICY
     if not result.exists():
         tell(f"training {path} under rules {rules}: {out}")
-        with contextlib.redirect_stdout(sys.stderr):  # what it says is progress, and the card goes to standard output
+        with log_lines(sys.stderr):  # the card goes to standard output
             trainer.train(config, out, resume=(out / trainer.CHECKPOINT).exists())
     return f"{kind}:{result}"
 

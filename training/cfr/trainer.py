@@ -5,7 +5,7 @@ External-sampling MCCFR on an abstraction of the game, coarse first and then fin
 
 from __future__ import annotations
 
-import argparse
+import logging
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,11 @@ from training.cfr._kernels import WALK, traverse_many
 from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables
-from training.command import speaker, train_from_command
+from training.command import Number, Options, train_from_command
 from training.monitoring import Score, against, match
 from training.settings import differences
 
+_log = logging.getLogger(__name__)
 CHECKPOINT: Final = "checkpoint.npz"
 STRATEGY: Final = "strategy.npz"
 FORMAT: Final = "archie-env cfr checkpoint"
@@ -239,18 +240,18 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         config: the run.
         out: a folder; what a run of the same place left there is overwritten, unless resumed.
         resume: go on from the checkpoint in ``out``.
-        quiet: print nothing.
+        quiet: show no progress bar.
 
     Raises:
         ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used.
     """
-    say, run = speaker(quiet), Run(config)
+    run = Run(config)
     if resume:
         run.restore(out / CHECKPOINT)
-        say(f"resumed at {2 * run.traversals:,} traversals")
+        _log.info(f"resumed at {2 * run.traversals:,} traversals")
     make_folder(out)
     sizes = " -> ".join(f"{a.information_sets / 1e6:.2f}" for a in run.abstractions)
-    say(f"{sizes} million information sets, {config.threads} thread{'s' * (config.threads > 1)}")
+    _log.info(f"{sizes} million information sets, {config.threads} thread{'s' * (config.threads > 1)}")
     if not resume:
         warm = Walkers(run.rules, 1, 0, 0.0)
         warm.round(Tables.empty(run.abstraction), None, 1.0)  # compile, or load what was compiled, outside the budget
@@ -265,21 +266,26 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
                 saved = run.seconds
             if run.over or run.seconds - reported >= config.report.seconds:
                 seen = int(run.walkers.walks["nodes"].sum())
-                say(line(run, seen - nodes, run.seconds - reported, run.over))
+                _log.info(line(run, seen - nodes, run.seconds - reported, run.over))
                 reported, nodes = run.seconds, seen
     policy = run.policy()
     policy.save(out / STRATEGY)
-    say(f"{out / STRATEGY}: load it as cfr:{out / STRATEGY}")
+    _log.info(f"{out / STRATEGY}: load it as cfr:{out / STRATEGY}")
     return policy
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainerOptions(Options):
+    """Train a player by counterfactual regret minimisation."""
+
+    short: ClassVar[Mapping[str, str]] = {"seed": "seed", "threads": "threads"}
+    threads: Number = None
+    """Replaces the number of threads of the file."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training.cfr", description="Train a player by CFR.")
-    parser.add_argument("--seed", type=int, help="in place of the file's")
-    parser.add_argument("--threads", type=int, help="in place of the file's")
-    short = {"seed": "seed", "threads": "threads"}
-    return train_from_command(parser, short, "explore=0.5", Config.load, train, CHECKPOINT, arguments)
+    """Run the command line."""
+    return train_from_command(TrainerOptions, "python -m training.cfr", Config.load, train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":

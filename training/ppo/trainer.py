@@ -6,11 +6,12 @@ in `training.ppo.network` (the discard head), `training.ppo.opponents` (advantag
 
 from __future__ import annotations
 
-import argparse
+import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
@@ -18,13 +19,14 @@ from tqdm import tqdm
 from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.files import make_folder
-from training.command import speaker, train_from_command
+from training.command import Options, Word, train_from_command
 from training.monitoring import against, habits, match
 from training.ppo import checkpoint
 from training.ppo.config import Config
 from training.ppo.run import Account, Run, on_threads
 from training.settings import differences
 
+_log = logging.getLogger(__name__)
 CHECKPOINT: Final = "checkpoint.npz"
 POLICY: Final = "policy.npz"
 
@@ -93,7 +95,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         config: the run.
         out: a folder; what a run of the same place left there is overwritten, unless resumed.
         resume: go on from the checkpoint in ``out``.
-        quiet: print nothing.
+        quiet: show no progress bar.
 
     Raises:
         ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used; while training,
@@ -104,10 +106,10 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
 
 
 def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
-    say, run = speaker(quiet), Run(config)
+    run = Run(config)
     if resume:
         resume_run(run, out / CHECKPOINT)
-        say(f"resumed at {run.decisions:,} decisions")
+        _log.info(f"resumed at {run.decisions:,} decisions")
     make_folder(out)
     logger = configure(str(out), ["tensorboard"])
     run.model.set_logger(logger)
@@ -122,25 +124,32 @@ def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
             bar.set_postfix_str(f"{run.decisions:,} decisions in {run.seconds:.0f} s")
             if int(config.report.times * run.progress) > run.reports:
                 run.reports = int(config.report.times * run.progress)
-                say(report(run, logger, last=run.progress >= 1))
+                _log.info(report(run, logger, last=run.progress >= 1))
             if run.updates % config.report.save_every == 0 or run.progress >= 1:
                 run.save(out / CHECKPOINT)
     logger.close()
     policy = run.policy()
     policy.save(out / POLICY)
     if run.seconds:
-        say(f"{run.decisions:,} decisions in {run.seconds:.0f} s without reports: {run.decisions / run.seconds:,.0f} a second")
-    say(f"{out / POLICY}: load it as ppo:{out / POLICY}")
+        _log.info(
+            f"{run.decisions:,} decisions in {run.seconds:.0f} s without reports: {run.decisions / run.seconds:,.0f} a second"
+        )
+    _log.info(f"{out / POLICY}: load it as ppo:{out / POLICY}")
     return policy
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainerOptions(Options):
+    """Train a player by self-play."""
+
+    short: ClassVar[Mapping[str, str]] = {"seed": "seed", "warm_start": "warm_start.policy"}
+    warm_start: Word = None
+    """Clone this player first; short for --set warm_start.policy=NAME."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m training.ppo", description="Train a player by self-play.")
-    parser.add_argument("--seed", type=int, help="in place of the file's; 0 to 2^32 - 1")
-    parser.add_argument("--warm-start", metavar="POLICY", help="clone this player first; short for --set warm_start.policy=")
-    short = {"seed": "seed", "warm_start": "warm_start.policy"}
-    return train_from_command(parser, short, "learning.rate=3e-4", Config.load, train, CHECKPOINT, arguments)
+    """Run the command line."""
+    return train_from_command(TrainerOptions, "python -m training.ppo", Config.load, train, CHECKPOINT, arguments)
 
 
 if __name__ == "__main__":
