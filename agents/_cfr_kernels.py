@@ -156,7 +156,8 @@ def thrown_count(row, start, counts):
 def find_decision(layout, a, row, hand, early, final, own_draws):
     """``(drawing, block, place, class)`` of the decision that a row stands for."""
     r = read_round(layout, row)
-    drawing = row[layout["phase"] + 2 * r] == 0
+    # A row without any phase reads as the last round, after which there is no draw: tables end there
+    drawing = r < layout["draws"] and row[layout["phase"] + 2 * r] == 0
     position = 0 if row[layout["dealer"]] else 1
     paid, raisers, node = np.int64(0), np.int64(0), np.int64(0)
     rounds = r + 1 if drawing else r  # that are over

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -28,8 +30,11 @@ from agents._cfr_kernels import (
     SLOTS,
     THROWN,
 )
-from archie_env._core.state import BIG_BLIND, CALL, DEALER, FOLD, RAISE
+from agents.archive import Header, frozen
+from archie_env._core.state import CALL, DISCARD, RAISE
+from archie_env.betting_tree import NO_CHILD, walk
 from archie_env.errors import ArchieError
+from archie_env.game import Game
 from archie_env.rules import Rules
 
 Ints = NDArray[np.int64]
@@ -44,6 +49,26 @@ PARTS: Final[Mapping[str, tuple[int, ...]]] = {
     "other": (4, THROWN),
 }
 """The arrays of an abstraction and their shapes.  All but ``slots`` hold classes from 0."""
+_MOST: Final[Mapping[str, int]] = {
+    "early": CLASSES - 1,
+    "final": CLASSES - 1,
+    "slots": NO_SLOT,
+    "pot": LEVELS - 1,
+    "raiser": LAST_RAISERS - 1,
+    "own": THROWN - 1,
+    "other": THROWN - 1,
+}
+"""The largest value of each: there can't be more classes than entries."""
+_KINDS: Final[Mapping[str, type[np.integer[Any]]]] = {
+    "early": np.int32,
+    "final": np.int32,
+    "slots": np.uint8,
+    "pot": np.int16,
+    "raiser": np.int16,
+    "own": np.int16,
+    "other": np.int16,
+}
+"""The type that each is kept as."""
 
 
 def has_tables(rules: Rules) -> bool:
@@ -59,36 +84,61 @@ def check_rules(rules: Rules) -> None:
         )
 
 
+@functools.cache
 def betting(rules: Rules, kind: int) -> dict[str, Ints]:
-    """The betting of one round as nodes, parents first.
+    """Number the nodes of a betting round, which the engine plays out, breadth first.
 
     Args:
         rules: what is played.
         kind: ``FIRST`` (the big blind counts as a bet, the dealer begins) or ``LATER``.
 
     Returns:
-        ``next (NODES, 3)``, ``actor``, ``place`` and ``wagers`` ``(NODES,)``; see `ABSTRACTION`.
+        ``next (NODES, 3)``, ``actor``, ``place`` and ``wagers`` ``(NODES,)``; see `ABSTRACTION`.  Not to be written to.
     """
+    game = Game(rules, seed=0, dealer=0)
+    if kind == LATER:
+        while game.round == 0 or game.drawing:
+            game.apply(DISCARD if game.drawing else CALL)
+    tree = walk(game, 0)
+    order = sorted(range(len(tree.path)), key=lambda node: (len(tree.path[node]), tree.path[node]))
+    number = {node: n for n, node in enumerate(order)}
     table = {name: np.zeros(NODES, np.int64) for name in ("actor", "place", "wagers")}
     table["next"] = np.full((NODES, 3), SHUT, np.int64)
-    first = DEALER if kind == FIRST else BIG_BLIND
-    places = [0, 0]
-    paths: list[tuple[int, ...]] = [()]
-    for node, path in enumerate(paths):  # it grows
-        actor = first if len(path) % 2 == 0 else 1 - first
-        wagers = path.count(RAISE) + (kind == FIRST)
-        owes = RAISE in path or (kind == FIRST and not path and rules.stakes.blinds[0] < rules.stakes.blinds[1])
-        table["actor"][node], table["wagers"][node], table["place"][node] = actor, wagers, places[actor]
-        places[actor] += 1
-        if owes:
-            table["next"][node, FOLD] = FOLDED
-        following = {CALL: not path, RAISE: wagers < rules.raise_cap}
-        table["next"][node, CALL] = CLOSED
-        for action, goes_on in following.items():
-            if goes_on:
-                table["next"][node, action] = len(paths)
-                paths.append((*path, action))
+    for n, node in enumerate(order):
+        table["actor"][n] = tree.player[node]
+        table["place"][n] = np.count_nonzero(tree.player[order[:n]] == tree.player[node])
+        table["wagers"][n] = tree.path[node].count(RAISE) + (kind == FIRST)
+        for action in np.flatnonzero(tree.child[node] != NO_CHILD):
+            child = int(tree.child[node, action])
+            if child >= 0:
+                table["next"][n, action] = number[child]
+            else:
+                table["next"][n, action] = FOLDED if tree.folder[-1 - child] >= 0 else CLOSED
     return table
+
+
+def check_header(name: str, header: Header | NDArray[Any]) -> None:
+    """Raise `ArchieError` unless an array of `PARTS` has its shape and a type of whole numbers."""
+    if header.shape != PARTS[name] or header.dtype.kind not in "iu":
+        raise ArchieError(f"{name} {header.shape} of type {header.dtype}: expected whole numbers {PARTS[name]}")
+
+
+def _check_parts(rules: Rules, parts: Mapping[str, NDArray[Any]]) -> None:
+    """Raise `ArchieError` for values that are out of range, before a cast can bring them into it."""
+    for name in PARTS:
+        if name not in parts:
+            raise ArchieError(f"{name} is missing: expected a whole abstraction")
+        array = parts[name]
+        check_header(name, array)
+        least, most = int(array.min()), int(array.max())
+        if least < 0 or most > _MOST[name]:
+            raise ArchieError(f"{name} holds {least} to {most}: expected 0 to {_MOST[name]}")
+    slots = parts["slots"].astype(np.uint8)
+    fits = (slots == NO_SLOT) | ((slots < 2**rules.hand_size) & (np.bitwise_count(slots) <= rules.max_discard))
+    if not fits.all() or slots[:, 0].any():
+        raise ArchieError(
+            f"slots: expected 0 (stand pat) first, then discards of at most {rules.max_discard} of {rules.hand_size} cards"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,21 +160,8 @@ class Abstraction:
             ArchieError: naming the array and what was expected.
         """
         check_rules(rules)
-        for name, shape in PARTS.items():
-            if name not in parts:
-                raise ArchieError(f"{name} is missing: expected a whole abstraction")
-            array = parts[name]
-            if array.shape != shape or array.dtype.kind not in "iu":
-                raise ArchieError(f"{name} {array.shape} of type {array.dtype}: expected whole numbers {shape}")
-            if array.min() < 0:
-                raise ArchieError(f"{name} holds {array.min()}: expected classes from 0")
-        slots = parts["slots"].astype(np.int64)
-        thrown = np.bitwise_count(slots)
-        good = (slots == NO_SLOT) | ((slots < 2**rules.hand_size) & (thrown <= rules.max_discard))
-        if not good.all() or slots[:, 0].any():
-            raise ArchieError(
-                f"slots: expected 0 (stand pat) first, then discards of at most {rules.max_discard} of {rules.hand_size} cards"
-            )
+        _check_parts(rules, parts)
+        kept = {name: frozen(parts[name].astype(kind)) for name, kind in _KINDS.items()}
         record = np.zeros(1, ABSTRACTION)
         a = record[0]
         a["rounds"], a["hand_size"], a["cap"] = rules.rounds, rules.hand_size, rules.raise_cap + 2
@@ -136,27 +173,30 @@ class Abstraction:
             a["legal"][kind] = (a["next"][kind] != SHUT) @ (1 << np.arange(3))
             a["nodes"][kind] = np.count_nonzero(a["next"][kind, :, CALL] != SHUT)
         a["width"] = -(-3 * (a["place"].max() + 1) // 4) * 4
+        sizes: dict[str, list[int]] = {}
         for name in ("pot", "raiser", "own", "other"):
-            a[name] = parts[name]
-            a[f"{name}s"] = parts[name].reshape(4, -1).max(axis=1) + 1
-        a["buckets"] = parts["early"].max() + 1, parts["final"].max() + 1
-        blocks = 0
-        for r in range(rules.rounds):
-            a["bet_start"][r] = blocks
-            own = 2 * int(a["pots"][r] * a["raisers"][r] * a["owns"][r] * a["others"][r])
-            blocks += own * int(a["buckets"][int(r == rules.draws)])
-        draw_blocks = 0
-        for r in range(rules.draws):
-            a["draw_start"][r] = draw_blocks
-            own = 2 * int(a["pots"][r + 1] * a["raisers"][r + 1] * a["owns"][r] * a["others"][r])
-            draw_blocks += own * int(a["buckets"][0])
-        kept: dict[str, NDArray[Any]] = {
-            "early": parts["early"].astype(np.int32),
-            "final": parts["final"].astype(np.int32),
-            "slots": parts["slots"].astype(np.uint8),
-            **{name: parts[name].astype(np.int16) for name in ("pot", "raiser", "own", "other")},
-        }
-        return cls(rules, kept, record, blocks, draw_blocks)
+            a[name] = kept[name]
+            sizes[name] = [int(classes.max()) + 1 for classes in kept[name]]
+            a[f"{name}s"] = sizes[name]
+        buckets = int(kept["early"].max()) + 1, int(kept["final"].max()) + 1
+        a["buckets"] = buckets
+
+        def blocks(r: int, after: int, buckets: int) -> int:
+            """Blocks of a decision after r draws, with the pots and raisers of round ``after``.  Python ints can't wrap."""
+            return 2 * sizes["pot"][after] * sizes["raiser"][after] * sizes["own"][r] * sizes["other"][r] * buckets
+
+        bet_blocks = [blocks(r, r, buckets[r == rules.draws]) for r in range(rules.rounds)]
+        draw_blocks = [blocks(r, r + 1, buckets[0]) for r in range(rules.draws)]
+        a["bet_start"][: rules.rounds] = [0, *accumulate(bet_blocks[:-1])]
+        a["draw_start"][: rules.draws] = [0, *accumulate(draw_blocks[:-1])]
+        record.setflags(write=False)
+        return cls(rules, kept, record, sum(bet_blocks), sum(draw_blocks))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Abstraction:
+        return self  # nothing of it changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Abstraction.of, (self.rules, dict(self.parts))  # arrays that a pickle has held are writable, and unchecked
 
     @property
     def width(self) -> int:

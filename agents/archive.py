@@ -1,33 +1,71 @@
-"""Files of ours: an ``.npz`` archive of plain arrays and one JSON text, written whole or not at all; no pickle is ever read."""
+"""Files of ours: an ``.npz`` archive of plain arrays and one JSON text, written whole or not at all.
+
+Files may come from strangers.  No pickle is ever read, and no array is read before the names, types and declared sizes of all
+of them have passed the check of their form.
+"""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import math
+import os
+import stat
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import IO, Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, shown
 from archie_env.files import atomic_write
 from archie_env.rules import Rules, as_rules
 
+MOST_BYTES: Final = 1 << 29
+"""Bytes that the arrays of an archive may take, unless its form sets another limit or the file itself is larger."""
+_MOST_META: Final = 1 << 24
+_MOST_MEMBERS: Final = 4096
 
-class HasRules(Protocol):
-    """A player that knows what it plays."""
-
-    rules: Rules
+Arrays = dict[str, NDArray[Any]]
+Meta = dict[str, Any]
 
 
-Player = TypeVar("Player", bound=HasRules)
+class Header(NamedTuple):
+    """The declared shape and type of an array that has not been read yet."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __str__(self) -> str:
+        return f"{shown(self.shape, 60)} of type {self.dtype}"
+
+
+Check = Callable[[Mapping[str, Header], Meta], None]
+"""Raises `ArchieError` unless the headers and the ``meta`` of an archive are those of its form."""
 
 
 def found(meta: Mapping[str, Any], name: str) -> str:
-    """What ``meta`` says under a name, for an error message."""
-    return repr(meta[name])[:200] if name in meta else "is missing"
+    """The value that ``meta`` has under a name, for an error message."""
+    return shown(meta[name], 200) if name in meta else "is missing"
+
+
+def brief(error: BaseException) -> str:
+    """The type and the beginning of the text of an error, on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def check_names(headers: Mapping[str, object], expected: Mapping[str, object], whole: str) -> None:
+    """Raise `ArchieError` unless the archive has the expected arrays and no others."""
+    for name in expected:
+        if name not in headers:
+            raise ArchieError(f"{name} is missing: expected {whole}")
+    for name in headers:
+        if name not in expected:
+            raise ArchieError(f"unknown array {shown(name)}: expected {', '.join(expected)}")
 
 
 def rules_of(meta: Mapping[str, Any]) -> Rules:
@@ -38,8 +76,8 @@ def rules_of(meta: Mapping[str, Any]) -> Rules:
         return Rules.from_dict(meta["rules"])
     except ArchieError:
         raise
-    except (TypeError, ValueError) as error:
-        raise ArchieError(f"rules {found(meta, 'rules')}: {error}: expected a table of rule options") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArchieError(f"rules {found(meta, 'rules')}: {brief(error)}: expected a table of rule options") from None
 
 
 def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -48,7 +86,7 @@ def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         seen.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        seen.update(array.tobytes())
+        seen.update(array.reshape(-1).view(np.uint8).data)
     return seen.hexdigest()
 
 
@@ -64,20 +102,177 @@ def write_archive(
     atomic_write(path, lambda file: write(file, **members))  # type: ignore[arg-type]  # the stub takes no keyword arrays
 
 
-def read_archive(path: str | Path, form: str, version: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the ``meta`` of a file of `write_archive`, refused unless it is whole and of this form and version."""
+def read_archive(
+    path: str | Path, form: str, version: int, check: Check | None = None, most: int = MOST_BYTES
+) -> tuple[Arrays, Meta]:
+    """Read a file of `write_archive`.
+
+    Args:
+        path: a regular file.
+        form: the ``format`` that its ``meta`` must name.
+        version: of that form.
+        check: called with the headers and the ``meta`` before any array is read.
+        most: bytes that the arrays may take, unless the file itself is larger.
+
+    Returns:
+        The arrays and the ``meta``.
+
+    Raises:
+        ArchieError: for a file that is damaged, of another form or version, or too large, and what ``check`` raises.
+    """
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(arrays.pop("meta").tobytes())
-        kind = meta["format"], meta["version"]
+        with _opened(path) as file, zipfile.ZipFile(file) as archive:
+            headers = _read_headers(archive, max(most, os.fstat(file.fileno()).st_size))
+            meta = _read_meta(archive, headers)
+            kind = meta["format"], meta["version"]
+            if kind != (form, version):
+                name, number = map(shown, kind)
+                raise ArchieError(f"{name} version {number}, expected {form!r} version {version}")
+            if check is not None:
+                check(headers, meta)
+            return {name: _read_array(archive, name) for name in headers}, meta
     except FileNotFoundError:
         raise ArchieError(f"{path}: no such file, expected one of {form!r}") from None
-    except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json say
-        raise ArchieError(f"{path}: not a whole file of {form!r} ({type(error).__name__}: {error})") from None
-    if kind != (form, version):
-        raise ArchieError(f"{path}: {kind[0]!r} version {kind[1]!r}, expected {form!r} version {version}")
-    return arrays, meta
+    except ArchieError as error:
+        raise type(error)(f"{path}: {str(error)[:1000]}") from None
+    except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json document
+        raise ArchieError(f"{path}: not a whole file of {form!r} ({brief(error)})") from None
+
+
+def _opened(path: str | Path) -> IO[bytes]:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ArchieError("a folder, pipe or device: expected a regular file")  # opening a pipe would wait for a writer
+    return open(path, "rb")
+
+
+def _read_headers(archive: zipfile.ZipFile, most: int) -> dict[str, Header]:
+    """The headers by name of array; refuses whatever `write_archive` does not write, by what the directory declares."""
+    members = archive.infolist()
+    total = sum(member.file_size for member in members)
+    if len(members) > _MOST_MEMBERS or total > most:
+        raise ArchieError(
+            f"{len(members):,} arrays of {total:,} bytes: expected at most {_MOST_MEMBERS:,} arrays and {most:,} bytes"
+        )
+    headers: dict[str, Header] = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename or name in headers:
+            raise ArchieError(f"member {shown(member.filename)}: expected arrays of different names, ending with .npy")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ArchieError(f"member {shown(member.filename)}: expected stored or deflated data")
+        with archive.open(member) as file:
+            headers[name] = _read_header(file, member)
+    return headers
+
+
+def _read_header(file: IO[bytes], member: zipfile.ZipInfo) -> Header:
+    if np.lib.format.read_magic(file) != (1, 0):  # later versions are for headers that plain arrays do not have
+        raise ArchieError(f"member {shown(member.filename)}: expected an array of format 1.0")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    header = Header(shape, dtype)
+    if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ArchieError(f"{shown(member.filename)} {header}: expected an array of numbers")
+    if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+        raise ArchieError(f"{shown(member.filename)} {header}: expected a member of that size, not {member.file_size:,} bytes")
+    return header
+
+
+def _read_meta(archive: zipfile.ZipFile, headers: dict[str, Header]) -> Meta:
+    shape, dtype = headers.pop("meta")
+    if dtype != np.uint8 or math.prod(shape) > _MOST_META:
+        raise ArchieError(f"meta of {math.prod(shape):,} {dtype}: expected at most {_MOST_META:,} bytes of JSON")
+    meta = json.loads(_read_array(archive, "meta").tobytes())
+    if not isinstance(meta, dict):
+        raise ArchieError(f"meta {shown(meta)}: expected a JSON table")
+    return meta
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous view that can't be written to."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+class FilePolicy:
+    """A base for players that are read from files and do not change: copies share their arrays, pickles name the file.
+
+    A pickle holds the path and the SHA-256 of the file as long as the file is there and unchanged, and all arrays otherwise.
+    """
+
+    rules: Rules
+    name: str
+    _own: ClassVar[tuple[str, ...]] = ("name",)
+    """Attributes that copies and pickles carry besides what the file holds."""
+    _file: _File | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a player from its file, for the rules of the file."""
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        file = self._file
+        if file is None or not file.unchanged():
+            return self._by_value(protocol)
+        own = {name: self.__dict__[name] for name in self._own if name in self.__dict__}
+        return _reopened, (type(self), file.path, file.digest), own
+
+    def _by_value(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(protocol)
+
+
+class _File(NamedTuple):
+    path: str
+    digest: str
+    modified: tuple[int, int]
+    """Nanoseconds and bytes."""
+
+    @classmethod
+    def of(cls, path: str | Path) -> _File:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            return cls(os.path.abspath(path), hashlib.file_digest(file, "sha256").hexdigest(), _modified(status))
+
+    def unchanged(self) -> bool:
+        try:
+            return _modified(os.stat(self.path)) == self.modified
+        except OSError:
+            return False
+
+
+def _modified(status: os.stat_result) -> tuple[int, int]:
+    return status.st_mtime_ns, status.st_size
+
+
+_OPEN: Final[WeakValueDictionary[tuple[type, str], Any]] = WeakValueDictionary()
+"""Players in memory by class and SHA-256 of their file, so that pickles read in one process share them too."""
+
+
+def _reopened(kind: type[FilePolicy], path: str, expected: str) -> FilePolicy:
+    player: FilePolicy | None = _OPEN.get((kind, expected))
+    if player is None:
+        player = kind.load(path)
+        if player._file is None or player._file.digest != expected:
+            raise ArchieError(f"{path}: changed since this player was pickled: expected a file of SHA-256 {expected}")
+    return copy.copy(player)
+
+
+Player = TypeVar("Player", bound=FilePolicy)
 
 
 def load_player(
@@ -85,28 +280,32 @@ def load_player(
     form: str,
     version: int,
     rules: Rules | str | None,
-    make: Callable[[dict[str, NDArray[Any]], dict[str, Any]], Player],
+    make: Callable[[Arrays, Meta], Player],
+    check: Check,
     verb: str = "trained",
 ) -> Player:
-    """A player from a file of this form.
+    """Read a player from a file of this form.
 
     Args:
-        path: what `write_archive` wrote.
-        form: what its ``meta`` has to say it is.
+        path: a file of `write_archive`.
+        form: the ``format`` that its ``meta`` must name.
         version: of that form.
-        rules: what will be played; the file must be for the same.  None takes the file's.
-        make: the player of the file's arrays and ``meta``; what it raises is told with the path.
-        verb: what was done for the file's rules.
+        rules: to be played; the file must be for the same.  None takes the file's.
+        make: makes the player from the arrays and the ``meta``; its errors are raised with the path.
+        check: see `read_archive`.
+        verb: how the file came to its rules, for the error message.
 
     Raises:
-        ArchieError: for a file that is not ours, broken, of another version or for other rules.
+        ArchieError: for a file that is damaged, of another form or version, or for other rules.
     """
     wanted = None if rules is None else as_rules(rules)
-    arrays, meta = read_archive(path, form, version)
+    arrays, meta = read_archive(path, form, version, check)
     try:
         player = make(arrays, meta)
     except ArchieError as error:
-        raise ArchieError(f"{path}: {error}") from None
+        raise ArchieError(f"{path}: {str(error)[:1000]}") from None
     if wanted is not None and wanted != player.rules:
         raise ArchieError(f"{path}: {verb} for rules {player.rules.name}, expected {wanted.name}")
+    player._file = _File.of(path)
+    _OPEN[type(player), player._file.digest] = player
     return player

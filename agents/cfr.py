@@ -14,9 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import _cfr_kernels
-from agents._cfr_kernels import SLOTS
-from agents.abstraction import PARTS, Abstraction
-from agents.archive import digest, found, load_player, rules_of, write_archive
+from agents._cfr_kernels import NODES, SLOTS
+from agents.abstraction import PARTS, Abstraction, check_header
+from agents.archive import (
+    Arrays,
+    FilePolicy,
+    Header,
+    Meta,
+    check_names,
+    digest,
+    found,
+    frozen,
+    load_player,
+    rules_of,
+    write_archive,
+)
 from agents.rows import checked_rows, layout
 from archie_env.errors import ArchieError
 from archie_env.observation import fields
@@ -29,7 +41,7 @@ STEPS: Final = 255
 """Probabilities are kept in 255ths."""
 
 
-class CFRPolicy:
+class CFRPolicy(FilePolicy):
     """Plays what the tables say.
 
     Args:
@@ -52,7 +64,7 @@ class CFRPolicy:
         for name, table in (("bets", bets), ("draws", draws)):
             if table.shape != expected[name] or table.dtype != np.uint8:
                 raise ArchieError(f"{name} {table.shape} of type {table.dtype}: expected uint8 {expected[name]}")
-        self.bets, self.draws = np.ascontiguousarray(bets), np.ascontiguousarray(draws)
+        self.bets, self.draws = frozen(bets), frozen(draws)
         own_draws = next(field.start for field in fields(self.rules) if field.name == "own_draws")
         self._tables = layout(self.rules), abstraction.record, own_draws, *abstraction.hands, self.bets, self.draws
 
@@ -69,6 +81,9 @@ class CFRPolicy:
         actions = np.empty(len(rows), np.int64)
         _cfr_kernels.choose_actions(*self._tables, rows, masks, rng.random(len(rows)), actions)
         return actions
+
+    def _by_value(self, protocol: Any) -> Any:
+        return type(self), (self.abstraction, self.bets, self.draws, self.meta), {"name": self.name}
 
     @property
     def weights(self) -> dict[str, NDArray[Any]]:
@@ -96,15 +111,23 @@ class CFRPolicy:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
 
-        def make(arrays: dict[str, NDArray[Any]], meta: dict[str, Any]) -> CFRPolicy:
-            for name in ("bets", "draws"):
-                if name not in arrays:
-                    raise ArchieError(f"{name} is missing: expected a whole strategy")
-            abstraction = Abstraction.of(rules_of(meta), {name: arrays[name] for name in PARTS if name in arrays})
-            policy = cls(abstraction, arrays["bets"], arrays["draws"], meta)
+        def make(arrays: Arrays, meta: Meta) -> CFRPolicy:
+            parts = {name: arrays[name] for name in PARTS}
+            policy = cls(Abstraction.of(rules_of(meta), parts), arrays["bets"], arrays["draws"], meta)
             expected = digest(policy.weights)
             if meta.get("hash") != expected:
                 raise ArchieError(f"hash {found(meta, 'hash')}: expected {expected}, that of the tables")
             return policy
 
-        return load_player(path, FORMAT, VERSION, rules, make)
+        return load_player(path, FORMAT, VERSION, rules, make, _check)
+
+
+def _check(headers: Mapping[str, Header], meta: Meta) -> None:
+    """Raise `ArchieError` for the headers of a file that is no strategy."""
+    check_names(headers, dict.fromkeys(("bets", "draws", *PARTS)), "a whole strategy")
+    for name in PARTS:
+        check_header(name, headers[name])
+    for name, width in (("bets", 3 * NODES), ("draws", SLOTS)):
+        header = headers[name]
+        if len(header.shape) != 2 or header.shape[1] > width or header.dtype != np.uint8:
+            raise ArchieError(f"{name} {header}: expected uint8 (blocks, at most {width})")

@@ -5,6 +5,7 @@ The file is an ``.npz`` archive of float32 arrays and one JSON text; no pickle i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.archive import found, load_player, rules_of, write_archive
+from agents.archive import FilePolicy, Header, Meta, found, frozen, load_player, rules_of, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.rows import checked_rows
 from archie_env._core.jit import kernel
 from archie_env._core.state import DISCARD
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, shown
 from archie_env.observation import fields, highest, width
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
@@ -53,7 +54,7 @@ def masked_softmax(logits: Any, keeps: Any, masks: Any, probabilities: Any) -> N
             probabilities[i, a] /= total
 
 
-class PPOPolicy(StochasticPolicy):
+class PPOPolicy(FilePolicy, StochasticPolicy):
     """A network's decisions.
 
     Args:
@@ -67,6 +68,7 @@ class PPOPolicy(StochasticPolicy):
     """
 
     name = "ppo"
+    _own = ("name", "greedy")
 
     def __init__(self, weights: Weights, meta: Mapping[str, Any], rules: Rules | str = "archie", greedy: bool = False) -> None:
         self.rules = as_rules(rules)
@@ -153,7 +155,16 @@ class PPOPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
-        return load_player(path, FORMAT, VERSION, rules, lambda arrays, meta: cls(arrays, meta, rules_of(meta), greedy))
+        return load_player(path, FORMAT, VERSION, rules, lambda arrays, meta: cls(arrays, meta, rules_of(meta), greedy), _check)
+
+
+def _check(headers: Mapping[str, Header], meta: Meta) -> None:
+    """Raise `ArchieError` for the headers of a file that is no policy."""
+    for name, header in headers.items():
+        if not re.fullmatch(r"(layer\d{1,3}|head)\.(weight|bias)", name):
+            raise ArchieError(f"unknown array {shown(name)}: expected layer0.weight, layer0.bias, ..., head.weight, head.bias")
+        if header.dtype.kind not in "fiu" or len(header.shape) > 2:
+            raise ArchieError(f"weights {name} {header}: expected float32 (inputs, units) or (units,)")
 
 
 def _finite(name: str, array: Any) -> NDArray[np.float32]:
@@ -164,4 +175,4 @@ def _finite(name: str, array: Any) -> NDArray[np.float32]:
         weights = np.ascontiguousarray(found, np.float32)
     if not np.isfinite(weights).all():
         raise ArchieError(f"weights {name}: {int((~np.isfinite(weights)).sum())} are nan or infinite: expected finite numbers")
-    return weights
+    return frozen(weights)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.archive import load_player, rules_of, write_archive
+from agents.archive import FilePolicy, Header, Meta, check_names, frozen, load_player, rules_of, write_archive
 from agents.rows import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
@@ -26,6 +26,8 @@ VERSION: Final = 1
 STEPS: Final = 255
 """Probabilities are kept in 255ths."""
 _TABLES: Final = ("first", "draw0", "draw1", "last0", "last1")
+_NAMES: Final = (*_TABLES, "hands", "discard_of_subset", "histories")
+_PATHS: Final = ("lines", "first_nodes", "last_nodes")
 
 Ints = NDArray[np.int64]
 
@@ -58,17 +60,28 @@ def _check_paths(name: str, paths: Any, most: int) -> int:
     return len(paths)
 
 
+def _check_header(name: str, header: Header | NDArray[Any]) -> None:
+    kinds, words = ("u", "uint8") if name in _TABLES else ("iu", "whole numbers")
+    if header.dtype.kind not in kinds or not header.shape or (name in _TABLES and header.dtype.itemsize != 1):
+        raise ArchieError(f"{name} {header.shape} of type {header.dtype}: expected an array of {words}")
+
+
+def _check(headers: Mapping[str, Header], meta: Meta) -> None:
+    """Raise `ArchieError` for the headers of a file that is no solution."""
+    check_names(headers, dict.fromkeys(_NAMES), "a whole solution")
+    for name in _NAMES:
+        _check_header(name, headers[name])
+
+
 def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], rules: Rules) -> None:
     """Raise `ArchieError` unless every table and list is there, of the shapes the others give it, and points nowhere else."""
-    for name in ("lines", "first_nodes", "last_nodes"):
+    for name in _PATHS:
         if name not in meta:
             raise ArchieError(f"{name} is missing: expected a whole solution")
-    for name in (*_TABLES, "hands", "discard_of_subset", "histories"):
+    for name in _NAMES:
         if name not in arrays:
             raise ArchieError(f"{name} is missing: expected a whole solution")
-        kinds, words = ("u", "uint8") if name in _TABLES else ("iu", "whole numbers")
-        if arrays[name].dtype.kind not in kinds or not arrays[name].ndim:
-            raise ArchieError(f"{name} {arrays[name].shape} of type {arrays[name].dtype}: expected an array of {words}")
+        _check_header(name, arrays[name])
     most = rules.raise_cap + 2
     lines = _check_paths("lines", meta["lines"], most)
     last = meta["last_nodes"]
@@ -96,12 +109,15 @@ def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], ru
         ("discard_of_subset", arrays["discard_of_subset"], -1, discards - 1),
         ("histories", arrays["histories"][:, 0], 0, hands - 1),
         ("histories", arrays["histories"][:, 1], 0, discards - 1),
+        ("histories", arrays["histories"][:, 2:], 0, len(rules.suits)),
+        ("hands", arrays["hands"], 0, len(rules.suits)),
     ):
-        if values.min() < low or values.max() > high:
-            raise ArchieError(f"{name} from {values.min()} to {values.max()}: expected {low} to {high}")
+        least, largest = int(values.min()), int(values.max())
+        if least < low or largest > high:
+            raise ArchieError(f"{name} from {least} to {largest}: expected {low} to {high}")
 
 
-class SolutionPolicy(StochasticPolicy):
+class SolutionPolicy(FilePolicy, StochasticPolicy):
     """Plays what a solution says; which of several equal cards it throws is left to chance.
 
     Args:
@@ -119,10 +135,10 @@ class SolutionPolicy(StochasticPolicy):
         if rules.draws != 1:
             raise ArchieError(f"a solution for {rules.draws} draws: expected 1")
         _check_parts(arrays, meta, rules)
-        self._tables = [arrays[name] for name in _TABLES]
+        self._tables = [frozen(arrays[name]) for name in _TABLES]
         self._blocks = {field.name: field for field in fields(rules)}
         self._base = (len(rules.suits) + 1) ** np.arange(len(rules.ranks), dtype=np.int64)
-        self._hands = _Index(arrays["hands"] @ self._base, "hand")
+        self._hands = _Index(arrays["hands"].astype(np.int64) @ self._base, "hand")
         histories = arrays["histories"].astype(np.int64)
         self._subsets = arrays["discard_of_subset"].astype(np.int64)
         self._discards = int(self._subsets.max()) + 1
@@ -149,7 +165,7 @@ class SolutionPolicy(StochasticPolicy):
         Raises:
             ArchieError: for a file that is not ours, broken, of another version or for other rules.
         """
-        return load_player(path, FORMAT, VERSION, rules, cls, "solved")
+        return load_player(path, FORMAT, VERSION, rules, cls, _check, "solved")
 
     def _part(self, rows: NDArray[np.int8], name: str) -> NDArray[np.int8]:
         """``(n, *shape)``: a block of the rows."""

@@ -233,7 +233,7 @@ def test_a_network_of_one_unit_plays_every_legal_action_alike() -> None:
         ("hands", None, "hands is missing"),
         ("hands", np.zeros((21, 6)), r"hands \(21, 6\) of type float64: expected an array of whole numbers"),
         ("first", np.zeros((8, 21, 3)), r"first \(8, 21, 3\) of type float64: expected an array of uint8"),
-        ("first", np.array(["x"]), r"first \(1,\) of type <U1: expected an array of uint8"),
+        ("first", np.array(["x"]), r"'first.npy' \(1,\) of type <U1: expected an array of numbers"),
         ("last1", np.zeros((7, 606, 3, 4, 3), np.uint8), r"last1 .*: expected \(7, 606, 3, 5, 3\)"),
         ("draw1", np.zeros((), np.uint8), r"draw1 \(\) of type uint8: expected an array"),
         ("histories", np.zeros((0, 8), np.int16), r"histories \(0, 8\): expected"),

@@ -17,21 +17,24 @@ import numpy as np
 import pytest
 
 from agents import load
-from agents._cfr_kernels import CLASSES, NO_SLOT, PATTERNS
-from agents.abstraction import Abstraction, betting, classify
-from agents.archive import digest
+from agents._cfr_kernels import CLASSES, CLOSED, FOLDED, NO_SLOT, PATTERNS
+from agents.abstraction import Abstraction, classify
+from agents.archive import digest, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from agents.registry import WEIGHTS
+from archie_env._core.state import DISCARD, FOLD
 from archie_env._core.tables import high_classes
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, ConfigError
+from archie_env.game import Game
 from archie_env.hands import HandValues
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy, sample
 from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
+from tests import tampering
 from training.cfr import best_response as respond
 from training.cfr import trainer as cfr
 from training.cfr._kernels import AVERAGES, REGRETS, WALK, quantise
@@ -168,12 +171,42 @@ def test_rules_that_have_no_place_for_tables_are_refused() -> None:
 # -- public state
 
 
-def test_the_betting_of_a_round_is_that_of_the_engine() -> None:
-    for kind, nodes in ((0, 8), (1, 10)):
-        table = betting(ARCHIE, kind)
-        assert np.count_nonzero(table["next"][:, 1] != -9) == nodes
-    assert betting(ARCHIE, 0)["next"][0].tolist() == [-1, 1, 2]  # fold, call, raise of the small blind
-    assert betting(ARCHIE, 1)["next"][0].tolist() == [-9, 1, 2]  # nothing to fold to
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *map(PRESETS.get, ("archie", "mini", "maxi")),
+        Rules(raise_cap=1),
+        Rules(raise_cap=6, stakes=Stakes((2, 2), (2, 2, 4, 6))),
+    ],
+)
+def test_the_betting_of_a_round_is_that_of_the_engine(rules: Rules) -> None:
+    """Nodes follow random hands that the engine plays: the seat to act, legal actions, chips paid, and the end of the round."""
+    a, rng = build(rules, Detail()).record[0], np.random.default_rng(1)
+    for index in range(200):
+        game = Game(rules, seed=2, index=index, dealer=0)
+        node, kind, before = 0, 0, 0
+        while not game.over:
+            if game.drawing:
+                game.apply(DISCARD)
+                node, kind, before = 0, 1, min(game.paid)
+                continue
+            legal = game.legal_actions()
+            assert a["actor"][kind, node] == game.to_act
+            assert [k for k in range(3) if a["legal"][kind, node] >> k & 1] == list(legal)
+            called = before + a["wagers"][kind, node] * a["bet"][game.round]  # by both, if this wager is called
+            if kind == 0:
+                called = a["blinds"][1] + (a["wagers"][kind, node] - 1) * a["bet"][0]
+            assert max(game.paid) == called
+            action = int(rng.choice([k for k in legal if k != FOLD or rng.random() < 0.2]))
+            game.apply(action)
+            following = a["next"][kind, node, action]
+            if game.over and game.result.folded is not None:
+                assert following == FOLDED
+            elif game.over or game.drawing:
+                assert following == CLOSED
+                assert game.paid == (called, called)
+            else:
+                node = following
 
 
 @pytest.mark.parametrize("rules", ["archie", "mini", "midi", "maxi"])
@@ -376,7 +409,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         r"bets \(.*expected uint8": {"bets": parts["bets"][:-1]},
         "hash '.*expected .*that of the tables": {"bets": parts["bets"] ^ 1},
         "hash None: expected": {"meta": text(hash=None)},
-        "not a whole file": {"draws": np.array([{}], dtype=object)},
+        "of type object: expected an array of numbers": {"draws": np.array([{}], dtype=object)},
     }
     for words, changes in cases.items():
         with pytest.raises(ArchieError, match=words):
@@ -384,6 +417,37 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ArchieError, match="not a whole file"):
         CFRPolicy.load(path)
+
+
+def test_of_tampered_checkpoints_only_archie_errors_come_out(tmp_path: Path) -> None:
+    """Run under NUMBA_BOUNDSCHECK=1 too: what is accepted goes on without a read or write outside of arrays."""
+    config = trained(traversals=4000, detail=Detail(pots=((3,),)))
+    cfr.train(config, tmp_path, quiet=True)
+    source = read_archive(tmp_path / cfr.CHECKPOINT, cfr.FORMAT, cfr.VERSION)
+
+    def restored(path: Path) -> cfr.Run:
+        run = cfr.Run(config)
+        run.restore(path)
+        return run
+
+    accepted = tampering.survive(
+        source, restored, lambda run: run.walkers.round(run.tables, None, 1.0), tmp_path / "it.npz", 400, 3
+    )
+    assert accepted > 10, "mutants that are all refused try nothing"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["bets", "draws"])
+def test_a_checkpoint_with_values_that_are_no_numbers_is_refused(name: str, value: float, tmp_path: Path) -> None:
+    config = trained(traversals=4000)
+    target = cfr.train(config, tmp_path, quiet=True)
+    arrays, meta = read_archive(tmp_path / cfr.CHECKPOINT, cfr.FORMAT, cfr.VERSION)
+    arrays[name][-1, 0, 0] = value
+    write_archive(path := tmp_path / "it.npz", arrays, meta)
+    with pytest.raises(ArchieError, match=rf"it\.npz: {name} holds nan or infinite values: expected finite numbers"):
+        cfr.Run(config).restore(path)
+    with pytest.raises(ArchieError, match=rf"it\.npz: {name} holds nan or infinite values"):
+        respond.respond(target, traversals=4000, checkpoint=path)
 
 
 @pytest.mark.parametrize(

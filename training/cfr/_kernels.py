@@ -177,7 +177,7 @@ def match_regrets(regrets, start, count, legal, chances):
 @inner
 def sample_matched(chances, averages, start, count, legal, weight, number):
     """Add a strategy to its average and return the action that a number in [0, 1) falls on."""
-    chosen = -1
+    chosen = 1 if count == 3 else 0  # always legal: regrets that have overflowed leave no chance above 0
     for k in range(count):
         chance = chances[k]
         if chance > 0:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tqdm import tqdm
 
 from agents import load as load_agent
-from agents.archive import digest, read_archive
+from agents.archive import Header, Meta, digest, read_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError
 from archie_env.files import make_folder
@@ -30,7 +30,7 @@ from training.cfr import trainer as cfr
 from training.cfr._kernels import REGRETS
 from training.cfr.abstraction import Detail, build, detail_config
 from training.cfr.empirical import Imitation
-from training.cfr.tables import Tables, strategy_tables
+from training.cfr.tables import Tables, check_header, strategy_tables
 from training.monitoring import match
 
 # Where only a strategy is known of the target, regrets begin as 100 chips times the probability, at about constant weight, so
@@ -71,18 +71,24 @@ def target_tables(target: CFRPolicy, checkpoint: Path | None) -> tuple[Tables, i
     """What to begin with: the target's regrets and the traversals they come from, or, without a checkpoint, its strategy."""
     if checkpoint is None:
         return strategy_tables(target.abstraction, target.bets, target.draws, _FIRST_REGRET), None
-    arrays, meta = read_archive(checkpoint, cfr.FORMAT, cfr.VERSION)
-    a = target.abstraction
+    tables = Tables.empty(target.abstraction)
+
+    def check(headers: Mapping[str, Header], meta: Meta) -> None:
+        try:
+            for name, expected in (("bets", tables.bets), ("draws", tables.draws)):
+                check_header(name, headers[name], expected)
+            same = meta["abstraction"] == digest(target.abstraction.parts)
+        except (KeyError, ArchieError):
+            same = False
+        if not same:
+            raise ArchieError("not of the target's abstraction: expected the checkpoint that its run left")
+
+    arrays, meta = read_archive(checkpoint, cfr.FORMAT, cfr.VERSION, check, most=cfr.MOST_BYTES)
     try:
-        fits = meta["abstraction"] == digest(a.parts)
-        fits &= arrays["bets"].shape == (a.bet_blocks, 2, a.width) and arrays["draws"].shape[0] == a.draw_blocks
-        account = meta["account"]
-        traversals = account["before"] + account["traversals"]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        fits = False
-    if not fits:
-        raise ArchieError(f"{checkpoint}: not of the target's abstraction: expected the checkpoint that its run left")
-    return Tables(a, arrays["bets"], arrays["draws"]), max(1, int(traversals))
+        account = cfr.account_of(meta)
+        return tables.filled(arrays), max(1, account.before + account.traversals)
+    except ArchieError as error:
+        raise ArchieError(f"{checkpoint}: {error}") from None
 
 
 def respond(

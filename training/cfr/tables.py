@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
+from agents.archive import Header
 from agents.cfr import STEPS
+from archie_env.errors import ArchieError
 from training.cfr._kernels import AVERAGES, REGRETS, quantise
 
 Floats = NDArray[np.float32]
@@ -35,6 +38,21 @@ class Tables:
         """All zeros: every legal action equally likely."""
         bets = _zeros(abstraction.bet_blocks, 2, abstraction.width)
         return cls(abstraction, bets, _zeros(abstraction.draw_blocks, 2, SLOTS))
+
+    def filled(self, arrays: Mapping[str, NDArray[Any]]) -> Tables:
+        """Write ``bets`` and ``draws`` of these shapes into the tables, and return them.
+
+        Raises:
+            ArchieError: for other shapes or types, and values that are nan or infinite.
+        """
+        for name, into in (("bets", self.bets), ("draws", self.draws)):
+            check_header(name, arrays[name], into)
+            for start in range(0, len(into), _AT_ONCE):
+                part = arrays[name][start : start + _AT_ONCE]
+                if not np.isfinite(part).all():
+                    raise ArchieError(f"{name} holds nan or infinite values: expected finite numbers")
+                into[start : start + _AT_ONCE] = part
+        return self
 
     def grown(self, abstraction: Abstraction, scale: float) -> Tables:
         """Tables of another abstraction, of the same rules and betting, that start with what these have learnt.
@@ -69,6 +87,12 @@ class Tables:
         for table in (bets, draws):
             table *= STEPS // levels
         return bets, draws
+
+
+def check_header(name: str, header: Header | NDArray[Any], expected: NDArray[Any]) -> None:
+    """Raise `ArchieError` unless an array, or its header, has the shape and type of another."""
+    if header.shape != expected.shape or header.dtype != expected.dtype:
+        raise ArchieError(f"{name} {header.shape} of type {header.dtype}: expected {expected.dtype} {expected.shape}")
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:

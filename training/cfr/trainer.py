@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from tqdm import tqdm
 from agents import load as load_agent
 from agents._cfr_kernels import SLOTS
 from agents.abstraction import Abstraction
-from agents.archive import digest, read_archive, write_archive
+from agents.archive import Header, Meta, check_names, digest, found, frozen, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.files import make_folder
@@ -31,7 +31,7 @@ from archie_env.rules import Rules
 from training.cfr._kernels import WALK, traverse_many
 from training.cfr.abstraction import build
 from training.cfr.config import Config
-from training.cfr.tables import Tables
+from training.cfr.tables import Tables, check_header
 from training.command import Number, Options, train_from_command
 from training.monitoring import Score, against, match
 from training.settings import differences
@@ -44,6 +44,9 @@ VERSION: Final = 1
 ROUND: Final = 1000
 """Traversals for each position in a round of one thread; weights rise from round to round."""
 _LONG_ROUND: Final = 20 * ROUND  # of each of several threads, which wait for the slowest
+MOST_BYTES: Final = 1 << 40
+"""Of a checkpoint: its tables are of the sizes that the configuration gives them, whatever the file says."""
+_MOST: Final = 1 << 53
 WEIGHT: Final = 1e5
 """Traversals for each position that add 1 to the weight of an update."""
 
@@ -78,7 +81,10 @@ class Walkers:
         a = tables.abstraction
         own = a.record, *a.hands, tables.bets, tables.draws
         if target is None:
-            none = np.zeros((1, a.width), np.uint8), np.zeros((1, SLOTS), np.uint8)
+            none = (
+                frozen(np.zeros((1, a.width), np.uint8)),
+                frozen(np.zeros((1, SLOTS), np.uint8)),
+            )  # of the types of a target's
             other = False, a.record, *a.hands, *none
         else:
             f = target.abstraction
@@ -106,6 +112,20 @@ class Account:
     """The same in the stages before."""
     spent: float = 0.0
     """Seconds in the stages before."""
+
+
+def account_of(meta: Meta, stages: int = 1 << 32) -> Account:
+    """The account of a checkpoint; raises `ArchieError` unless its numbers are those of a run of so many stages."""
+    values = meta.get("account")
+    if not isinstance(values, dict) or set(values) != set(Account.__slots__):
+        raise ArchieError(f"account {found(meta, 'account')}: expected {', '.join(Account.__slots__)}")
+    for name, most in (("stage", stages - 1), ("traversals", _MOST), ("before", _MOST)):
+        if type(values[name]) is not int or not 0 <= values[name] <= most:
+            raise ArchieError(f"account.{name} {found(values, name)}: expected a whole number 0 to {most}")
+    for name in ("seconds", "spent"):
+        if type(values[name]) not in (int, float) or not 0 <= values[name] <= _MOST:
+            raise ArchieError(f"account.{name} {found(values, name)}: expected a number of seconds")
+    return Account(**values)
 
 
 class Run:
@@ -175,8 +195,7 @@ class Run:
         account = {name: getattr(self.account, name) for name in Account.__slots__}
         meta = {"format": FORMAT, "version": VERSION, "config": self.config.model_dump(), "account": account}
         meta["abstraction"] = digest(self.abstraction.parts)
-        walks = np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
-        write_archive(path, {"walks": walks, "bets": self.tables.bets, "draws": self.tables.draws}, meta)
+        write_archive(path, {"walks": self._walk_bytes(), "bets": self.tables.bets, "draws": self.tables.draws}, meta)
 
     def restore(self, path: Path) -> None:
         """Go on from a checkpoint.
@@ -184,31 +203,44 @@ class Run:
         Raises:
             ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
         """
-        arrays, meta = read_archive(path, FORMAT, VERSION)
-        trained = Config.from_values(meta.get("config"), str(path))
+        tables = self.tables
+
+        def check(headers: Mapping[str, Header], meta: Meta) -> None:
+            nonlocal tables
+            self._check_config(meta)
+            account = account_of(meta, len(self.abstractions))
+            abstraction = self.abstractions[account.stage]
+            if meta.get("abstraction") != digest(abstraction.parts):
+                raise ArchieError("its classes are not those that this version makes: expected its own checkpoint")
+            tables = Tables.empty(abstraction)  # zeros, which take no memory yet
+            expected: dict[str, NDArray[Any]] = {"walks": self._walk_bytes(), "bets": tables.bets, "draws": tables.draws}
+            check_names(headers, expected, "a whole checkpoint")
+            for name, array in expected.items():
+                check_header(name, headers[name], array)
+
+        arrays, meta = read_archive(path, FORMAT, VERSION, check, most=MOST_BYTES)
+        try:
+            self.tables = tables.filled(arrays)
+        except ArchieError as error:
+            raise ArchieError(f"{path}: {error}") from None
+        self.account = account_of(meta, len(self.abstractions))
+        walks = arrays["walks"].view(WALK).reshape(self.walkers.walks.shape)
+        for name in ("bits", "traversals", "nodes"):  # each traversal writes the other fields before it reads them
+            self.walkers.walks[name] = walks[name]
+
+    def _walk_bytes(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
+
+    def _check_config(self, meta: Meta) -> None:
+        """Raise `ConfigError` unless a checkpoint is of this configuration, but for what may differ to resume it."""
+        trained = Config.from_values(meta.get("config"), "its config")
         after = {name: getattr(self.config, name) for name in ("report", "drop", "levels")}
         compared = _with_budgets_of(self.config, trained.model_copy(update=after))
         if compared != self.config:
             raise ConfigError(
-                f"{path}: another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
+                f"another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
                 "levels, [report] and the last stage's budget may differ to resume it"
             )
-        try:
-            self.account = Account(**meta["account"])
-            abstraction = self.abstractions[self.account.stage]
-            if meta["abstraction"] != digest(abstraction.parts):
-                raise ArchieError(f"{path}: its classes are not those that this version makes: expected its own checkpoint")
-            tables = Tables.empty(abstraction)
-            for name, into in (("bets", tables.bets), ("draws", tables.draws)):
-                if arrays[name].shape != into.shape or arrays[name].dtype != into.dtype:
-                    raise ArchieError(f"{path}: {name} {arrays[name].shape}: expected {into.shape}")
-                into[:] = arrays[name]
-            self.tables = tables
-            self.walkers.walks = np.frombuffer(arrays["walks"].tobytes(), WALK).reshape(self.walkers.walks.shape).copy()
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ArchieError(
-                f"{path}: not a whole checkpoint ({type(error).__name__}: {error}): expected one to resume"
-            ) from None
 
 
 def _with_budgets_of(config: Config, trained: Config) -> Config:
