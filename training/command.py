@@ -109,9 +109,9 @@ class _Lines(logging.Handler):
 
 
 @contextlib.contextmanager
-def log_lines(stream: TextIO | None = None) -> Iterator[None]:
-    """Print what trainers log, to standard output by default."""
-    logger, handler = logging.getLogger("training"), _Lines(stream or sys.stdout)
+def log_lines(stream: TextIO | None = None, name: str = "training") -> Iterator[None]:
+    """Print what a package logs, to standard output by default."""
+    logger, handler = logging.getLogger(name), _Lines(stream or sys.stdout)
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
