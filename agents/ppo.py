@@ -77,7 +77,7 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
         for name in ("hand_features", "slots"):
             if not isinstance(self.meta.get(name), bool):
                 raise ArchieError(f"{name} {found(self.meta, name)}: expected true or false")
-        self.weights = {name: _finite(name, array) for name, array in weights.items()}
+        self.weights = {name: finite(name, array) for name, array in weights.items()}
         self._reader = HandReader(self.rules)
         self._features, self._slots = self.meta["hand_features"], self.meta["slots"]
         self._slot_block = next(field for field in fields(self.rules) if field.name == "slots")
@@ -167,7 +167,8 @@ def _check(headers: Mapping[str, Header], meta: Meta) -> None:
             raise ArchieError(f"weights {name} {header}: expected float32 (inputs, units) or (units,)")
 
 
-def _finite(name: str, array: Any) -> NDArray[np.float32]:
+def finite(name: str, array: Any) -> NDArray[np.float32]:
+    """Return weights as float32; raises `ArchieError` for anything but finite numbers."""
     found = np.asarray(array)
     if found.dtype.kind not in "fiu":
         raise ArchieError(f"weights {name} of type {found.dtype}: expected float32")

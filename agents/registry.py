@@ -64,12 +64,18 @@ def _cfr(path: str, rules: Rules) -> Policy:
     return CFRPolicy.load(path, rules)
 
 
+def _sb3(path: str, rules: Rules) -> Policy:
+    from agents.sb3 import SB3Policy
+
+    return SB3Policy.load(path, rules)
+
+
 WEIGHTS: Final = Path(__file__).parent / "weights"
 """Where the weights of the players that ship are."""
 
 _SHIPPED: Final = {"cfr_small": _cfr, "champion": _cfr, "ppo": _ppo}
 """Players whose weights come with the code, and how a file of their kind is read; the file is of the player's name."""
-_FROM_FILE: Final = {"ppo": _ppo, "ppo_greedy": _ppo_greedy, "solution": _solution, "cfr": _cfr}
+_FROM_FILE: Final = {"ppo": _ppo, "ppo_greedy": _ppo_greedy, "solution": _solution, "cfr": _cfr, "sb3": _sb3}
 
 
 def _shipped(name: str, rules: Rules) -> Policy:
