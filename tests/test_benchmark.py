@@ -12,7 +12,8 @@ from agents import load
 from archie_env.errors import ArchieError
 from evaluation.benchmark import card as module
 from evaluation.benchmark.card import FULL, LEADERBOARD, QUICK, REFERENCES, Card, Protocol, benchmark, main, train
-from evaluation.best_response.bound import Budget, Settings, best_response
+from evaluation.best_response.bound import best_response
+from evaluation.best_response.exploiters import Budget, Settings
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
 from evaluation.tournament.round_robin import Conditions

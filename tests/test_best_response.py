@@ -1,10 +1,9 @@
-"""Lower bounds: who is chosen, on which deals, what is kept, and that the claim can be played again."""
+"""Lower bounds: the choice of the opponent, the deals, the kept attempts, and the command that plays the bound again."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,9 @@ from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
 from archie_env.rules import Rules
 from evaluation.best_response import bound as module
-from evaluation.best_response.bound import (
-    EXPLOITERS,
-    SCRIPTED,
-    Bound,
-    Budget,
-    Exploiter,
-    Settings,
-    best_response,
-    format_bound,
-    main,
-)
+from evaluation.best_response.bound import Bound, best_response, format_bound
+from evaluation.best_response.command import main
+from evaluation.best_response.exploiters import EXPLOITERS, SCRIPTED, Budget, Exploiter, Settings
 from evaluation.duplicate.match import play_match
 from training.cfr import trainer as cfr
 from training.cfr.abstraction import Detail
@@ -65,7 +56,7 @@ def test_the_best_is_chosen_on_some_deals_and_reported_on_others() -> None:
     assert bound.result.totals != bound.attempts[1].result.totals  # type: ignore[union-attr]
     low, high = bound.mbb.interval
     text = format_bound(bound)
-    assert f"standard error {bound.mbb.standard_error:,.1f}, 95 % interval {low:+,.1f} to {high:+,.1f}" in text
+    assert f"{bound.mbb} mbb/hand (95 % interval {low:+,.1f} to {high:+,.1f})" in text
     assert "exploitability" not in text.lower()
     assert bound.replay == f"python -m evaluation.duplicate rule_based call_draw --deals 300 --seed {report}"
 
@@ -75,10 +66,10 @@ def test_seeds_of_neighbouring_settings_share_no_deals() -> None:
     assert len(set(seeds)) == 60
 
 
-def test_the_choice_goes_by_what_is_certain_and_not_by_the_luckiest_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_goes_by_the_lower_end_and_not_by_the_luckiest_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few deals of an opponent that wins or loses a lot may show any mean."""
 
-    def gambler(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+    def gambler(target: Policy, rules: Rules, settings: Settings) -> tuple[Policy, str]:
         return load("raise_draw", rules), "made up"
 
     monkeypatch.setitem(EXPLOITERS, "gambler", Exploiter(gambler, slow=True))
@@ -91,12 +82,12 @@ def test_the_choice_goes_by_what_is_certain_and_not_by_the_luckiest_mean(monkeyp
         if lucky.mbb.mean > steady.mbb.mean and lucky.mbb.interval[0] < steady.mbb.interval[0]:
             assert bound.chosen == "rule_based"
             return
-    pytest.fail("no seed tells the two rules apart")
+    pytest.fail("no seed distinguishes the two ways of choosing")
 
 
-def test_where_nobody_wins_the_bound_is_said_to_be_zero() -> None:
+def test_the_bound_is_reported_as_zero_where_no_opponent_wins() -> None:
     text = format_bound(best_response("rule_based", settings=replace(SETTINGS, exploiters=("uniform", "call"))))
-    assert "nobody wins: the better bound is 0" in text
+    assert "no opponent wins: the better bound is 0" in text
 
 
 def test_an_opponent_that_fails_does_not_end_the_others_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +97,7 @@ def test_an_opponent_that_fails_does_not_end_the_others_attempts(monkeypatch: py
         def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
             raise ValueError("I only act")
 
-    def refuses(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+    def refuses(target: Policy, rules: Rules, settings: Settings) -> tuple[Policy, str]:
         raise ArchieError("not this one")
 
     monkeypatch.setitem(EXPLOITERS, "refuses", Exploiter(refuses))
@@ -121,7 +112,7 @@ def test_an_opponent_that_fails_does_not_end_the_others_attempts(monkeypatch: py
         best_response(Silent(), settings=replace(SETTINGS, exploiters=("refuses",)))
 
 
-def test_a_target_that_hangs_fails_those_who_ask_it_outside_of_matches() -> None:
+def test_a_target_that_hangs_fails_opponents_that_ask_it_outside_of_matches() -> None:
     released = threading.Event()
 
     class Hanging(UniformPolicy):
@@ -138,10 +129,12 @@ def test_a_target_that_hangs_fails_those_who_ask_it_outside_of_matches() -> None
     assert bound.chosen == "call"
 
 
-def test_a_learned_opponent_is_kept_and_plays_the_match_of_the_bound_again(tmp_path: Path) -> None:
+def test_a_learned_opponent_is_kept_and_plays_the_match_of_the_bound_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = replace(SETTINGS, budget=Budget(40_000), exploiters=("uniform", "ppo"))
-    told: list[str] = []
-    bound = best_response("call", "mini", settings, tmp_path / "bound", tell=told.append)
+    caplog.set_level("INFO", "evaluation")
+    bound = best_response("call", "mini", settings, tmp_path / "bound")
     assert bound.chosen == "ppo"
     assert bound.mbb.significance > 4
     weights = load(f"ppo:{tmp_path / 'bound' / 'ppo.npz'}", "mini")
@@ -149,7 +142,7 @@ def test_a_learned_opponent_is_kept_and_plays_the_match_of_the_bound_again(tmp_p
     assert bound.replay is not None
     assert "ppo.npz call --deals 300 --seed 23 --rules mini" in bound.replay
     assert weights.meta["config"]["seed"] == settings.seeds[0]  # type: ignore[attr-defined]
-    assert any("decisions" in line or "mbb/hand" in line for line in told)
+    assert any("decisions" in line or "mbb/hand" in line for line in caplog.messages)
 
 
 @pytest.mark.parametrize(("text", "given"), [("500", {"decisions": 500}), ("0.5s", {"seconds": 0.5})])
@@ -201,7 +194,7 @@ def test_a_bound_of_other_weights_is_not_taken_for_this_one(tmp_path: Path, monk
     """What was reported of an opponent that has been learnt anew since, or of a file that has changed, is not kept."""
     budget = {"seed": 1}
 
-    def learns(target: Policy, rules: Rules, settings: Settings, tell: Callable[[str], None]) -> tuple[Policy, str]:
+    def learns(target: Policy, rules: Rules, settings: Settings) -> tuple[Policy, str]:
         return load("raise_draw" if budget["seed"] == 1 else "rule_based", rules), "in some seconds"
 
     monkeypatch.setitem(EXPLOITERS, "learns", Exploiter(learns))
@@ -224,7 +217,7 @@ def test_an_opponent_from_a_file_that_has_changed_is_refused(tmp_path: Path) -> 
     settings = replace(SETTINGS, exploiters=tuple(f"ppo:{file}" for file in files))
     bound = best_response("call", "mini", settings, tmp_path / "bound")
     assert bound.attempts[0].result != bound.attempts[1].result
-    assert len(list((tmp_path / "bound").glob("*.attempt.json"))) == 2  # names that look alike are told apart
+    assert len(list((tmp_path / "bound").glob("*.attempt.json"))) == 2  # similar names get different files
     assert bound.replay is not None
     assert bound.replay.startswith(f"python -m evaluation.duplicate {bound.chosen} call --deals 300 --seed 23")
     files[1].write_bytes(files[0].read_bytes())
@@ -232,7 +225,7 @@ def test_an_opponent_from_a_file_that_has_changed_is_refused(tmp_path: Path) -> 
         best_response("call", "mini", settings, tmp_path / "bound", resume=True)
 
 
-def test_the_command_that_plays_a_bound_again_says_all_that_matters() -> None:
+def test_the_command_that_plays_a_bound_again_is_complete() -> None:
     settings = replace(SETTINGS, chunk=100, time_limit=30.0)
     replay = best_response("call_draw", "mini", settings).replay
     assert replay is not None
@@ -242,14 +235,14 @@ def test_the_command_that_plays_a_bound_again_says_all_that_matters() -> None:
     assert best_response("call_draw", other, SETTINGS).replay is None
 
 
-def test_nobody_is_told_of_the_cfr_responder_where_rules_have_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cfr_responder_takes_no_part_where_rules_have_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("lbr", "ppo"):
         monkeypatch.delitem(EXPLOITERS, name)
     names = [attempt.name for attempt in best_response("call", "barge", replace(SETTINGS, exploiters=())).attempts]
     assert names == list(SCRIPTED)
 
 
-def test_a_target_that_raises_fails_those_who_learn_from_it() -> None:
+def test_a_target_that_raises_fails_opponents_that_learn_from_it() -> None:
     class Broken(UniformPolicy):
         name = "broken"
 
@@ -272,7 +265,7 @@ def test_a_target_that_raises_fails_those_who_learn_from_it() -> None:
         ({"time_limit": float("nan")}, "time limit nan"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_before_anybody_tries(changes: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused_before_the_first_attempt(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ArchieError, match=words):
         best_response("call", settings=replace(SETTINGS, **changes))
 
@@ -291,16 +284,16 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     command = ["call", "--rules", "mini", "--deals", "200", "--exploiters", "uniform", "rule_based", "--seed", "3"]
     assert main([*command, "--out", str(tmp_path / "bound")]) == 0
     out = capsys.readouterr().out
-    assert "lower bound on what a best response wins: +" in out
-    assert "by rule_based, chosen in the table, on 200 fresh deals played twice" in out
+    assert "lower bound on the winnings of a best response: +" in out
+    assert "by rule_based, chosen in the table, on 200 fresh duplicate deals" in out
     kept = json.loads((tmp_path / "bound" / "bound.json").read_text())
     assert kept["lower_bound"]["interval_95"][0] < kept["lower_bound"]["mbb_per_hand"]
     assert kept["seeds"] == {"learn": 9, "choose": 10, "report": 11}
     for wrong, words in (
         (["call", "--budget", "soon"], "budget 'soon': expected"),
-        (["nobody"], "agent 'nobody': expected one of"),
+        (["nobody"], "policy 'nobody': expected one of"),
         (["human"], "agent human"),
-        (["call", "--exploiters", "nobody"], "agent 'nobody'"),
+        (["call", "--exploiters", "nobody"], "policy 'nobody'"),
         (["call", "--exploiters", "call", "call"], "exploiters call: named twice"),
         (["call", "--deals", "1"], "deals 1: expected a whole number of at least 2"),
         (["call", "--resume"], "--resume: expected --out"),
@@ -309,7 +302,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert words in capsys.readouterr().err
 
 
-def test_a_faulty_target_is_told_of() -> None:
+def test_the_faults_of_a_target_are_reported() -> None:
     class Cheat(UniformPolicy):
         name = "cheat"
 

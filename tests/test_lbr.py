@@ -17,16 +17,16 @@ from archie_env.game import Game
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, as_rules
-from evaluation.best_response import _kernels as kernels
+from evaluation.best_response import _decision_kernels, _range_kernels
 from evaluation.best_response.lbr import LocalBestResponse
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
 
 
-class Telling(StochasticPolicy):
-    """Probabilities without any pattern from the whole row, so that every action tells something about the hand."""
+class Patternless(StochasticPolicy):
+    """Probabilities without any pattern from the whole row, so that every action reveals something about the hand."""
 
-    name = "telling"
+    name = "patternless"
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         directions = np.random.default_rng(1).normal(size=(observations.shape[1], masks.shape[1]))
@@ -132,7 +132,7 @@ DEALERS: Seen = [(DEALER, RAISE), (BIG_BLIND, CALL), (BIG_BLIND, DISCARD), (DEAL
     ("me", "new", "seen"), [(BIG_BLIND, [], BEFORE), (DEALER, parse_cards("5d"), AFTER), (BIG_BLIND, [], DEALERS)]
 )
 def test_sampled_hands_are_those_of_the_exact_range(me: int, new: list[int], seen: Seen) -> None:
-    policy = Telling()
+    policy = Patternless()
     exact = exact_range(policy, "mini", me, sorted(HAND), new, seen)
     local = LocalBestResponse(policy, "mini", particles=80_000)
     row = row_of("mini", me, sorted(HAND), new, seen)
@@ -173,11 +173,13 @@ def test_it_takes_every_pot_from_a_player_that_always_folds() -> None:
 
 def test_a_raise_is_worth_less_where_those_who_fold_are_those_it_beats() -> None:
     """The hand that is beaten folds to a bet, the other calls: a bet wins the pot or loses 2, a check wins the pot as often."""
-    games, scripts = np.zeros(2, GAME), np.zeros(1, kernels.SCRIPT)
+    games, scripts = np.zeros(2, GAME), np.zeros(1, _range_kernels.SCRIPT)
     games["paid"] = 2
     shares, actions = np.array([1.0, 0.0]), np.zeros(1, np.int64)
     for folds, best in (([1.0, 0.0], CALL), ([0.0, 1.0], RAISE), ([1.0, 1.0], RAISE), ([0.0, 0.0], CALL)):
-        kernels.choose_bets(games, rulebook(as_rules("archie")), scripts, np.ones(2), shares, np.array(folds), actions)
+        _decision_kernels.choose_bets(
+            games, rulebook(as_rules("archie")), scripts, np.ones(2), shares, np.array(folds), actions
+        )
         assert actions.tolist() == [best]
 
 
@@ -201,7 +203,7 @@ def test_it_stands_pat_on_what_cannot_be_beaten() -> None:
 
 
 @pytest.mark.parametrize("rules", PRESETS)
-def test_it_plays_legally_under_every_rules(rules: str) -> None:
+def test_it_plays_legally_under_all_rules(rules: str) -> None:
     target = load("rule_based", rules)
     play_match(LocalBestResponse(target, rules, particles=8), target, 40, seed=5, rules=rules, strict=True)
 
@@ -217,7 +219,7 @@ def test_the_same_row_and_generator_give_the_same_action_whatever_came_before() 
     assert len(set(fresh.tolist())) > 1  # so few samples differ from each other
 
 
-def test_probabilities_that_are_none_tell_nothing_and_other_answers_are_refused() -> None:
+def test_invalid_probabilities_count_as_uniform_and_other_answers_are_refused() -> None:
     class Spoilt(UniformPolicy):
         def __init__(self, value: float, columns: int) -> None:
             self.value, self.columns = value, columns

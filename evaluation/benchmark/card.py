@@ -32,7 +32,8 @@ from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.files import atomic_write, make_folder
 from archie_env.policy import Policy
 from archie_env.validation import whole_number
-from evaluation.best_response.bound import Budget, Settings, best_response, format_bound
+from evaluation.best_response.bound import best_response, format_bound
+from evaluation.best_response.exploiters import Budget, Settings
 from evaluation.duplicate.command import manifest, weights_hash
 from evaluation.estimates import Estimate
 from evaluation.exploitability.game import Form
@@ -375,7 +376,7 @@ def benchmark(
         return {"row": row, "total": total, "faults": standings.faults.get(name)}
 
     def bound(name: str) -> dict[str, Any]:
-        found = best_response(name, FULL_GAME, settings, folder / "bound", True, tell)
+        found = best_response(name, FULL_GAME, settings, folder / "bound", True)
         return found.to_dict() | {"text": format_bound(found)}
 
     def speed(name: str) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Lower bounds on what a best response wins from a policy."""
+"""Lower bounds on the winnings of a best response to a policy."""

@@ -2,6 +2,6 @@
 
 import sys
 
-from evaluation.best_response.bound import main
+from evaluation.best_response.command import main
 
 sys.exit(main())

@@ -1,8 +1,8 @@
-"""Local best response (Lisý & Bowling 2017): an opponent that keeps sampled hands the other may hold, and needs no training.
+"""Local best response (Lisý & Bowling 2017): an opponent that samples the target's range and needs no training.
 
-It may ask the other for its probabilities at any position: with them, what the other was seen to do weighs the sampled hands,
-and the folds that a bet would win are known.  For the rest it counts on nobody betting any more, and draws for the greatest
-share at showdown.  What it wins in a match is a lower bound on what a best response wins, whatever its sampling missed.
+It asks the target for its probabilities at any position.  They weight the sampled hands by the target's observed actions, and
+give the chance that a bet wins by a fold.  Otherwise it assumes that nobody bets again, and draws for the greatest share at
+showdown.  Its winnings in a match are a lower bound on those of a best response, however good the samples are.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, name_of
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
-from evaluation.best_response import _kernels as kernels
+from evaluation.best_response import _decision_kernels, _range_kernels
 from evaluation.duplicate.umpire import unplayable
 
 Records = NDArray[np.void]
 PARTICLES: Final = 64
 COMPLETIONS: Final = 2
 _AT_ONCE: Final = 4096
-"""Particles played side by side: what they need stays in the cache."""
+"""Particles played side by side, few enough to stay in the cache."""
 
 
 class LocalBestResponse:
     """The local best response to one policy.
 
-    It keeps nothing from one decision to the next: a row shows all its player has seen, and the range is sampled from it anew.
+    It keeps no state between decisions: a row holds everything its player has seen, and the range is sampled from it each time.
 
     Args:
-        target: the policy to play against; its probabilities are asked for.
-        rules: what is played.
-        particles: hands of the other that are sampled for each decision.
-        completions: ways of completing each discard that are tried with each of them.
-        seed: of what `probabilities` samples; `act` draws from the generator it is given.
+        target: the policy to play against, which must have probabilities.
+        rules: a preset's name or a `Rules` value.
+        particles: hands of the target sampled for each decision.
+        completions: completions of each discard tried with each of these hands.
+        seed: for the samples of `probabilities`; `act` uses the generator it is given.
     """
 
     name = "lbr"
@@ -67,11 +67,11 @@ class LocalBestResponse:
         self._index = np.empty(size, np.int64)
         self._waiting = self._index, self._rows, self._masks
         self.asked = 0
-        """Rows that the target has answered so far."""
+        """Rows the target has answered so far."""
 
     @property
     def side_by_side(self) -> int:
-        """Decisions for which hands are sampled at once."""
+        """Number of decisions for which hands are sampled at once."""
         return self._scripts
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
@@ -83,13 +83,13 @@ class LocalBestResponse:
         return np.concatenate([np.empty(0, np.int64), *chosen])
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """See `Policy.probabilities`: 1 for what it does with one sample of the other's hands."""
+        """See `Policy.probabilities`: 1 for the action it takes with one sample of the target's hands."""
         certain = np.zeros(masks.shape, np.float32)
         certain[np.arange(len(masks)), self.act(observations, masks, np.random.default_rng(self._seed))] = 1
         return certain
 
     def _answers(self, count: int) -> NDArray[Any]:
-        """What the target does in the first rows; where its probabilities are none, anything legal, as nothing is known."""
+        """Probabilities of the target in the first ``count`` rows; uniform over legal actions where they are invalid."""
         rows, masks = self._rows[:count], self._masks[:count]
         answer = np.asarray(self.target.probabilities(rows.copy(), masks.copy()))
         if answer.shape != masks.shape or not np.issubdtype(answer.dtype, np.floating):
@@ -105,34 +105,39 @@ class LocalBestResponse:
         return chances
 
     def range(self, rows: NDArray[np.int8], streams: NDArray[np.uint64]) -> tuple[Records, Records, NDArray[np.float64]]:
-        """What each row ``(n, d)`` shows, and games ``(n * particles,)`` that it may be a row of, with their weights.
+        """Sample the range behind each row.
 
-        ``streams (n,)`` are moved on; rows of no more than `side_by_side` at a time.
+        Args:
+            rows: ``(n, d)``, at most `side_by_side` of them.
+            streams: ``(n,)``, states of random numbers, which are advanced.
+
+        Returns:
+            The contents of the rows ``(n,)``, games ``(n * particles,)`` consistent with them, and the weights of the games.
         """
         n = len(rows)
-        scripts = np.zeros(n, kernels.SCRIPT)
-        kernels.read_scripts(self._layout, rows, scripts)
+        scripts = np.zeros(n, _range_kernels.SCRIPT)
+        _range_kernels.read_scripts(self._layout, rows, scripts)
         games, weights = np.zeros(n * self.particles, GAME), np.ones(n * self.particles)
-        kernels.deal_particles(games, self._books, scripts, streams)
-        while count := kernels.advance(games, self._books, scripts, *self._waiting):
+        _range_kernels.deal_particles(games, self._books, scripts, streams)
+        while count := _range_kernels.advance(games, self._books, scripts, *self._waiting):
             chances = self._answers(count)
-            kernels.condition(games, self._books, scripts, self._index[:count], chances, weights, streams)
-            kernels.resample(games, self._books, scripts, weights, streams)
+            _range_kernels.condition(games, self._books, scripts, self._index[:count], chances, weights, streams)
+            _range_kernels.resample(games, self._books, scripts, weights, streams)
         return scripts, games, weights
 
     def _choose(self, rows: NDArray[np.int8], streams: NDArray[np.uint64]) -> Actions:
-        """Actions ``(n,)`` for rows ``(n, d)``, as many as in `range`."""
+        """Return actions ``(n,)`` for rows ``(n, d)``, at most `side_by_side` of them."""
         scripts, games, weights = self.range(rows, streams)
         rolled = games.copy()
-        while count := kernels.check_down(rolled, self._books, self._layout, scripts, *self._waiting):
-            kernels.draw_for_other(rolled, self._books, scripts, self._index[:count], self._answers(count), streams)
+        while count := _decision_kernels.check_down(rolled, self._books, self._layout, scripts, *self._waiting):
+            _decision_kernels.draw_for_other(rolled, self._books, scripts, self._index[:count], self._answers(count), streams)
         shares, folds = np.empty(len(games)), np.zeros(len(games))
-        kernels.final_shares(rolled, self._books, scripts, shares)
-        if count := kernels.raise_all(games.copy(), self._books, *self._waiting):
+        _decision_kernels.final_shares(rolled, self._books, scripts, shares)
+        if count := _decision_kernels.raise_all(games.copy(), self._books, *self._waiting):
             folds[self._index[:count]] = self._answers(count)[:, FOLD]
         actions = np.empty(len(rows), np.int64)
-        kernels.choose_bets(games, self._books, scripts, weights, shares, folds, actions)
-        kernels.choose_discards(
+        _decision_kernels.choose_bets(games, self._books, scripts, weights, shares, folds, actions)
+        _decision_kernels.choose_discards(
             rolled, self._books, self._layout, scripts, weights, self.completions, streams, actions
         )  # fmt: skip
         return actions
