@@ -24,7 +24,7 @@ from training.cfr import trainer as cfr
 from training.cfr.abstraction import Detail
 from training.cfr.config import Config as CFRConfig
 from training.cfr.config import Report, Stage
-from training.ppo.best_response import train_exploiter
+from training.ppo.best_response import train_best_response
 
 SETTINGS = Settings(Budget(1000), deals=300, slow_deals=20, seed=7, exploiters=("call", "rule_based"))
 
@@ -158,7 +158,7 @@ def test_the_budget_reaches_the_learner(text: str, given: dict[str, float], monk
         arguments["progress"](1.0, 512, 0.0)
         return Learnt()
 
-    monkeypatch.setattr("training.ppo.best_response.train_exploiter", learn)
+    monkeypatch.setattr("training.ppo.best_response.train_best_response", learn)
     settings = replace(SETTINGS, budget=Budget.parse(text), exploiters=("ppo",))
     assert best_response("call", settings=settings).attempts[0].how.startswith("512 decisions in")
     assert asked == [given | {"seed": 21}]
@@ -213,7 +213,7 @@ def test_a_bound_of_other_weights_is_not_taken_for_this_one(tmp_path: Path, monk
 def test_an_opponent_from_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
     files = [tmp_path / "a-b.npz", tmp_path / "a" / "b.npz"]
     for seed, file in enumerate(files):
-        train_exploiter(load("call", "mini"), "mini", decisions=1, seed=seed).save(file)
+        train_best_response(load("call", "mini"), "mini", decisions=1, seed=seed).save(file)
     settings = replace(SETTINGS, exploiters=tuple(f"ppo:{file}" for file in files))
     bound = best_response("call", "mini", settings, tmp_path / "bound")
     assert bound.attempts[0].result != bound.attempts[1].result

@@ -486,7 +486,7 @@ def test_a_responder_wins_from_what_can_be_won_from(tmp_path: Path) -> None:
     response = respond.respond(caller, traversals=400_000, detail=WHOLE)
     best = measure(caller, "mini").evaluation.exploitability * 500
     won = match(response, caller, 20_000, 5, PRESETS["mini"])
-    assert best - 6 * won.error - 60 < won.mean < best + 6 * won.error
+    assert best - 6 * won.standard_error - 60 < won.mean < best + 6 * won.standard_error
 
 
 def test_a_responder_starts_from_the_regrets_of_its_target(tmp_path: Path) -> None:
@@ -543,7 +543,7 @@ def test_a_responder_to_an_imitation_wins_most_of_what_can_be_won_from_the_playe
     response = respond.respond(player, rules=rules, traversals=200_000, seed=3)
     best = measure(player, rules).evaluation.exploitability * 500
     won = match(response, player, 20_000, 5, PRESETS[rules])
-    assert 0.85 * best - 5 * won.error < won.mean < best + 5 * won.error
+    assert 0.85 * best - 5 * won.standard_error < won.mean < best + 5 * won.standard_error
 
 
 def test_an_imitation_is_watched_only_while_there_is_budget_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -648,6 +648,6 @@ def test_the_strategies_that_ship_are_those_of_their_configurations(name: str, c
     assert policy.meta["traversals"] >= sum(stage.traversals for stage in settings.stages)
     assert (WEIGHTS / f"{name}.npz").stat().st_size < most
     against = match(policy, load("call_draw"), 3000, 11, ARCHIE)
-    assert against.mean > 485 - 4 * against.error
+    assert against.mean > 485 - 4 * against.standard_error
     against = match(policy, load("rule_based"), 3000, 11, ARCHIE)
-    assert against.mean > -3 * against.error
+    assert against.mean > -3 * against.standard_error

@@ -25,7 +25,7 @@ from archie_env.policy import (
 from archie_env.rules import PRESETS, Rules
 from archie_env.terminal.main import opponent
 from training.ppo.config import Config
-from training.ppo.run import Run
+from training.ppo.state import TrainingState
 
 BOT = """
 import numpy as np
@@ -285,10 +285,10 @@ def test_training_takes_a_module_and_name(key: str, folder: Path) -> None:
         (folder / "run.toml").write_text('rules = "mini"\nreport.agents = []\n')
         config = Config.load("run.toml", [f"{key}={value}"])
         if name == "my_bots:MyBot":
-            Run(config)
+            TrainingState(config)
         else:
             with pytest.raises(ArchieError, match="there is no 'MyBto'"):
-                Run(config)
+                TrainingState(config)
 
 
 def test_values_and_exceptions_are_shown_as_one_printable_line() -> None:

@@ -39,14 +39,14 @@ from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
 from archie_env.rules import PRESETS, Rules
-from training.monitoring import habits
+from training.monitoring import self_play_statistics
 from training.ppo import checkpoint
 from training.ppo._kernels import draw_actions
 from training.ppo.algorithm import Rollout
 from training.ppo.cloning import clone
 from training.ppo.config import Config
 from training.ppo.network import ArchiePolicy
-from training.ppo.run import Run
+from training.ppo.state import TrainingState
 from training.ppo.trainer import CHECKPOINT, POLICY, main, train
 from training.ppo.vec_env import SingleAgentVecEnv
 from training.settings import Settings
@@ -55,10 +55,10 @@ ROOT = Path(__file__).parent.parent
 SMALL: dict[str, Any] = {
     "seed": 3,
     "budget": {"decisions": 6 * 48 * 8},
-    "rollout": {"games": 48, "steps": 8},
-    "learning": {"batch": 96},
+    "rollout": {"num_envs": 48, "num_steps": 8},
+    "learning": {"minibatch_size": 96},
     "network": {"widths": [24, 16], "bfloat16": "off"},
-    "opponents": {"itself": 0.5, "past": 0.3, "past_every": 2, "past_kept": 2, "named": {"call": 0.2}},
+    "opponents": {"self_play": 0.5, "snapshots": 0.3, "snapshot_interval": 2, "snapshots_kept": 2, "named": {"call": 0.2}},
     "report": {"times": 1, "deals": 8, "last_deals": 8, "agents": ["uniform"], "log_every": 1, "save_every": 1},
 }
 
@@ -67,10 +67,10 @@ def small(**sections: Any) -> Config:
     return Config.from_values(SMALL | sections, "small")
 
 
-def state_of(run: Run) -> dict[str, bytes]:
+def state_of(run: TrainingState) -> dict[str, bytes]:
     """Everything that decides how a run goes on."""
     arrays = checkpoint.module_arrays(run.model.policy) | checkpoint.optimizer_arrays(run.model.policy.optimizer)
-    arrays |= run.tables.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.past.policies)}
+    arrays |= run.batch.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.snapshots.policies)}
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -80,7 +80,7 @@ def state_of(run: Run) -> dict[str, bytes]:
 def expected_advantages(rollout: Rollout, last_values: Any, last_done: Any, decay: float) -> NDArray[Any]:
     """Each player's decisions of each hand as a list of its own, then the definition: a decayed sum of its errors."""
     steps, games = rollout.shape
-    last_position = rollout.tables.games["turn"]
+    last_position = rollout.batch.games["turn"]
     advantages = np.full((steps, games), np.nan)
     for i in range(games):
         opens = [t for t in range(steps) if t == 0 or rollout.starts[t, i]]
@@ -100,24 +100,24 @@ def expected_advantages(rollout: Rollout, last_values: Any, last_done: Any, deca
     return advantages
 
 
-def played(run: Run) -> Rollout:
+def played(run: TrainingState) -> Rollout:
     """The rollout of a run that has played once and not learnt."""
     model = run.model
-    model.collect_rollouts(run.env, run._callback, model.rollout_buffer, run.config.rollout.steps)
+    model.collect_rollouts(run.env, run._callback, model.rollout_buffer, run.config.rollout.num_steps)
     return model.rollout_buffer
 
 
-def now(run: Run) -> th.Tensor:
+def now(run: TrainingState) -> th.Tensor:
     """What the network is given for the decisions to come."""
     extractor = run.model.policy.features_extractor
-    inputs = th.empty(len(run.tables), extractor.features_dim, dtype=extractor.dtype)
-    extractor.read(run.tables.observations, run.tables.hidden, inputs)
+    inputs = th.empty(len(run.batch), extractor.features_dim, dtype=extractor.dtype)
+    extractor.read(run.batch.observations, run.batch.hidden, inputs)
     return inputs
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.8, 1.0])
 def test_advantages_are_each_players_own(decay: float) -> None:
-    run = Run(small(rollout={"games": 48, "steps": 40, "decay": decay}))
+    run = TrainingState(small(rollout={"num_envs": 48, "num_steps": 40, "gae_lambda": decay}))
     rollout = played(run)
     with th.no_grad():
         last_values = run.model.policy.decide(now(run))[1].numpy()
@@ -128,11 +128,11 @@ def test_advantages_are_each_players_own(decay: float) -> None:
 
 
 def test_what_was_played_was_legal_and_is_remembered_with_its_probability() -> None:
-    run = Run(small())
+    run = TrainingState(small())
     rollout = played(run)
     assert set(np.unique(rollout.masks)) == {0, 1}
     assert np.take_along_axis(rollout.masks, rollout.actions[..., None], axis=2).all()
-    first = Run(small()).tables  # what the run saw before its first decision
+    first = TrainingState(small()).batch  # what the run saw before its first decision
     probabilities = run.policy().probabilities(first.observations, first.masks)
     chosen = probabilities[np.arange(len(first)), rollout.actions[0]]
     assert np.allclose(np.log(chosen), rollout.log_probs[0], atol=1e-5)
@@ -154,14 +154,14 @@ def test_actions_are_drawn_from_the_softmax_over_legal_ones() -> None:
 
 @pytest.mark.parametrize("prior", [0.0, 20.0])
 def test_what_is_learnt_from_is_what_the_stock_distribution_says(prior: float) -> None:
-    run = Run(small(network=SMALL["network"] | {"prior": prior}))
-    policy, masks = run.model.policy, th.from_numpy(run.tables.masks)
+    run = TrainingState(small(network=SMALL["network"] | {"prior": prior}))
+    policy, masks = run.model.policy, th.from_numpy(run.batch.masks)
     observations = th.from_numpy(run.env._observe()).float()
     actions = masks.argmax(dim=1)
     with th.no_grad():
         values, log_probs, bonus = policy.evaluate(now(run), actions, masks != 0)
         stock_values, stock, stock_bonus = policy.evaluate_actions(observations, actions, masks)
-        distribution = policy.get_distribution(observations, run.tables.masks)
+        distribution = policy.get_distribution(observations, run.batch.masks)
         keeps = now(run)[:, : len(KEEPS)]
         expected = distribution.entropy()
         if prior:
@@ -215,7 +215,7 @@ def test_finished_hands_show_their_end_and_their_statistics_the_sb3_way() -> Non
                 assert env.observation_space.contains(info["terminal_observation"])
                 assert decode(info["terminal_observation"], "archie").phase == 7
                 total, episodes = total + info["episode"]["r"], episodes + 1
-    assert episodes == env.tables.hands.sum() - env.tables.walks.sum()
+    assert episodes == env.batch.hands.sum() - env.batch.walks.sum()
     env.seed(4)
     assert np.array_equal(env.reset(), first)
     assert not np.array_equal(env.reset(), first)
@@ -252,11 +252,11 @@ def test_the_named_discards_keep_what_they_say(hand: str, kept: list[str]) -> No
 @pytest.mark.parametrize("network", [{}, {"slots": False}, {"hand_features": False, "hidden_cards": False}])
 @pytest.mark.parametrize("rules", ["archie", "midi"])
 def test_the_exported_policy_plays_with_the_networks_probabilities(network: dict[str, Any], rules: str, tmp_path: Path) -> None:
-    run = Run(small(rules=rules, network={"widths": [24], "bfloat16": "off", **network}, report={"agents": []}))
+    run = TrainingState(small(rules=rules, network={"widths": [24], "bfloat16": "off", **network}, report={"agents": []}))
     run.update()
     run.policy().save(tmp_path / "policy.npz")
     policy = PPOPolicy.load(tmp_path / "policy.npz", rules)
-    rows, masks = run.tables.observations, run.tables.masks
+    rows, masks = run.batch.observations, run.batch.masks
     seen = th.from_numpy(run.env._observe())
     with th.no_grad():
         expected = run.model.policy.get_distribution(seen, masks).distribution.probs.numpy()
@@ -285,10 +285,10 @@ def test_float_and_int8_observations_give_the_network_the_same_input() -> None:
 
 
 def test_raw_configuration_has_nothing_of_poker_in_the_network() -> None:
-    raw = Config.load(ROOT / "configs/ppo/raw.toml", ["report.agents=[]", "rollout.games=64", "learning.batch=64"])
-    run = Run(raw)
+    raw = Config.load(ROOT / "configs/ppo/raw.toml", ["report.agents=[]", "rollout.num_envs=64", "learning.minibatch_size=64"])
+    run = TrainingState(raw)
     policy = run.model.policy
-    row = run.tables.observations.shape[1]
+    row = run.batch.observations.shape[1]
     assert policy.mlp_extractor.policy_net[0].in_features == row
     assert policy.mlp_extractor.value_net[0].in_features == row + 52, "the other's cards as they are"
     assert policy.action_net.slot is None
@@ -299,13 +299,13 @@ def test_raw_configuration_has_nothing_of_poker_in_the_network() -> None:
         before[:, len(KEEPS) + FEATURES + row + 52 :] = 9
         found = policy.decide(before)
     assert all(th.equal(a, b) for a, b in zip(expected, found, strict=True))
-    probabilities = run.policy().probabilities(run.tables.observations, run.tables.masks)
-    uniform = UniformPolicy().probabilities(run.tables.observations, run.tables.masks)
+    probabilities = run.policy().probabilities(run.batch.observations, run.batch.masks)
+    uniform = UniformPolicy().probabilities(run.batch.observations, run.batch.masks)
     assert np.allclose(probabilities, uniform, atol=0.1)
 
 
 def test_entropy_is_told_by_phase() -> None:
-    found = habits(UniformPolicy(), 512, 1, Rules())
+    found = self_play_statistics(UniformPolicy(), 512, 1, Rules())
     assert list(found.entropy) == ["round_1", "draw_1", "round_2", "draw_2", "round_3", "draw_3", "round_4"]
     assert all(found.entropy[f"draw_{d}"] == pytest.approx(np.log(32), abs=1e-3) for d in (1, 2, 3))
     assert all(np.log(2) - 1e-3 < found.entropy[f"round_{r}"] < np.log(3) for r in (1, 2, 3, 4))
@@ -313,7 +313,7 @@ def test_entropy_is_told_by_phase() -> None:
 
 
 def test_the_policy_starts_on_standing_pat_and_the_slots() -> None:
-    policy = Run(small()).policy()
+    policy = TrainingState(small()).policy()
     batch = Batch(400, seed=2)
     for _ in range(2):  # call, check
         batch.step(np.full(400, CALL))
@@ -324,7 +324,7 @@ def test_the_policy_starts_on_standing_pat_and_the_slots() -> None:
 @pytest.mark.parametrize("damage", ["truncated", "pickle", "text", "version", "other", "missing", "shape", "nothing"])
 def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.npz"
-    policy = Run(small()).policy()
+    policy = TrainingState(small()).policy()
     policy.save(path)
     whole = path.read_bytes()
     if damage == "truncated":
@@ -354,7 +354,7 @@ def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: st
 
 def load_spoilt(path: Path, meta: dict[str, Any], weights: dict[str, Any]) -> PPOPolicy:
     """What is loaded from the file of a good policy with these parts in place of its own; None takes one out."""
-    policy = Run(small()).policy()
+    policy = TrainingState(small()).policy()
     policy.save(path)
     arrays, told = read_archive(path, "archie-env ppo policy", 1)
     for parts, others in ((told, meta), (arrays, weights)):
@@ -420,12 +420,12 @@ def test_no_damaged_byte_ends_in_another_error(place: int, byte: int, cut: int) 
 def written_policy() -> tuple[Path, bytes]:
     path = Path(tempfile.mkdtemp()) / "policy.npz"
     atexit.register(shutil.rmtree, path.parent)
-    Run(small(network={"widths": [2], "bfloat16": "off"})).policy().save(path)
+    TrainingState(small(network={"widths": [2], "bfloat16": "off"})).policy().save(path)
     return path, path.read_bytes()
 
 
 def test_a_policy_for_other_rules_is_refused(tmp_path: Path) -> None:
-    Run(small()).policy().save(tmp_path / "policy.npz")
+    TrainingState(small()).policy().save(tmp_path / "policy.npz")
     with pytest.raises(ArchieError, match="trained for rules archie, expected pagat"):
         PPOPolicy.load(tmp_path / "policy.npz", "pagat")
 
@@ -434,16 +434,16 @@ def test_a_policy_for_other_rules_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
-    undisturbed = Run(small())
+    undisturbed = TrainingState(small())
     for _ in range(6):
         undisturbed.update()
-    stopped = Run(small())
+    stopped = TrainingState(small())
     for _ in range(3):
         stopped.update()
     stopped.save(tmp_path / CHECKPOINT)
     del stopped
     np.random.seed(9)  # noqa: NPY002  # no global generator of NumPy decides anything
-    resumed = Run(small())
+    resumed = TrainingState(small())
     resumed.restore(*checkpoint.load(tmp_path / CHECKPOINT))
     for _ in range(3):
         resumed.update()
@@ -516,7 +516,7 @@ def warm(**options: Any) -> Config:
 
 
 def test_a_warm_start_plays_like_the_player_it_was_cloned_from() -> None:
-    run = Run(warm(critic_updates=1))
+    run = TrainingState(warm(critic_updates=1))
     run.update()
     teacher, generator = load("call_draw", "mini"), np.random.default_rng(1)
     agreed = []
@@ -542,13 +542,13 @@ def test_a_teacher_without_probabilities_is_refused_by_name(fault: str) -> None:
             def probabilities(self, observations: Any, masks: Any) -> Any:
                 return np.full(masks.shape, np.nan if fault == "nan" else 1 / masks.shape[1], np.float32)
 
-    run = Run(small(rules="mini"))
-    with pytest.raises(ArchieError, match=r"the teacher (tells no|gives what are no) probabilities"):
+    run = TrainingState(small(rules="mini"))
+    with pytest.raises(ArchieError, match=r"the teacher(: its probabilities are no| has no probabilities)"):
         clone(run.model.policy, Teacher(), PRESETS["mini"], 1, 1e-3, 256, True, 1)
 
 
 def test_after_a_warm_start_the_critic_learns_alone_for_a_while() -> None:
-    run = Run(warm(decisions=1, critic_updates=2))
+    run = TrainingState(warm(decisions=1, critic_updates=2))
     heads = []
     for _ in range(3):
         run.update()
@@ -561,7 +561,7 @@ def test_after_a_warm_start_the_critic_learns_alone_for_a_while() -> None:
 
 
 def test_a_run_with_a_warm_start_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
-    undisturbed, stopped, resumed = (Run(warm(decisions=1, critic_updates=2)) for _ in range(3))
+    undisturbed, stopped, resumed = (TrainingState(warm(decisions=1, critic_updates=2)) for _ in range(3))
     for _ in range(3):
         undisturbed.update()
     stopped.update()
@@ -590,19 +590,25 @@ def test_a_configuration_survives_its_plain_form() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"learning": {"rate": 0.1}}, "bad.toml: learning.rate is called learning.learning_rate since version 0.2"),
+        ({"rollout": {"chips": 8}}, r"rollout.chips is called rollout.reward_scale \(which is 1 / chips\) since version 0.2"),
+        ({"opponents": {"itself": 1.0}}, "opponents.itself is called opponents.self_play since version 0.2"),
         ({"speed": 1}, "bad.toml: unknown key 'speed': expected one of rules, seed, threads, budget"),
         ({"opponents": {"named": {"human": 1.0}}}, "opponents.named: human: expected players that need no terminal"),
-        ({"learning": {"rat": 1}}, "unknown key 'learning.rat': expected one of rate, last_rate"),
-        ({"learning": {"rate": "fast"}}, "learning.rate = 'fast': expected a number 1e-08 to 1"),
-        ({"learning": {"rate": -1}}, "learning.rate = -1: expected a number"),
-        ({"learning": {"rate": float("nan")}}, "learning.rate = nan: expected a number"),
+        ({"learning": {"rat": 1}}, "unknown key 'learning.rat': expected one of learning_rate, final_learning_rate_fraction"),
+        ({"learning": {"learning_rate": "fast"}}, "learning.learning_rate = 'fast': expected a number 1e-08 to 1"),
+        ({"learning": {"learning_rate": -1}}, "learning.learning_rate = -1: expected a number"),
+        ({"learning": {"learning_rate": float("nan")}}, "learning.learning_rate = nan: expected a number"),
         ({"learning": 3}, "learning = 3: expected a table"),
-        ({"learning": {"epochs": True}}, "learning.epochs = True: expected a whole number 1 to 100"),
-        ({"learning": {"batch": 10**6}}, "learning.batch = 1000000: expected at most rollout.games x rollout.steps = 16384"),
-        ({"learning": {"batch": 16383}}, "learning.batch = 16383: .* = 16384 leaves a last minibatch of one sample"),
+        ({"learning": {"update_epochs": True}}, "learning.update_epochs = True: expected a whole number 1 to 100"),
         (
-            {"rollout": {"games": 2, "steps": 2}, "learning": {"batch": 3}},
-            "learning.batch = 3: .*a remainder of 0 or at least 2",
+            {"learning": {"minibatch_size": 10**6}},
+            "learning.minibatch_size = 1000000: expected at most rollout.num_envs x rollout.num_steps = 16384",
+        ),
+        ({"learning": {"minibatch_size": 16383}}, "minibatch_size = 16383: .* = 16384 leaves a last minibatch of one"),
+        (
+            {"rollout": {"num_envs": 2, "num_steps": 2}, "learning": {"minibatch_size": 3}},
+            "learning.minibatch_size = 3: .*a remainder of 0 or at least 2",
         ),
         ({"seed": -1}, "seed = -1: expected a whole number"),
         ({"seed": 2**32}, "seed = 4294967296: expected a whole number 0 to 4294967295"),
@@ -614,7 +620,7 @@ def test_a_configuration_survives_its_plain_form() -> None:
         ({"network": {"widths": [256, 0]}}, r"network.widths\[1\] = 0: expected a whole number 1 to 8192"),
         ({"network": {"widths": []}}, r"network.widths = \[\]: expected a list of at least one item, each a whole number 1 to"),
         ({"network": {"bfloat16": "yes"}}, "expected one of 'auto', 'on', 'off'"),
-        ({"opponents": {"itself": 0, "past": 0}}, "every share is 0"),
+        ({"opponents": {"self_play": 0, "snapshots": 0}}, "every share is 0"),
         ({"opponents": {"named": {"call": 2}}}, "opponents.named.call = 2: expected a number 0 to 1"),
         ({"report": {"agents": [1]}}, r"report.agents\[0\] = 1: expected a name that agents.load takes"),
     ],
@@ -627,7 +633,7 @@ def test_a_bad_configuration_is_refused_with_the_key_and_what_is_allowed(values:
 @pytest.mark.parametrize(
     "text",
     [
-        "rate", "=3", "seed.x=1", "learning.rate=", "learning.rate=[1", "seed=" + "[" * 3000, "seed=" + "9" * 5000,
+        "rate", "=3", "seed.x=1", "learning.vf_coef=", "learning.vf_coef=[1", "seed=" + "[" * 3000, "seed=" + "9" * 5000,
         "seed=0x" + "f" * 5000, "rules=" + "[" * 3000, "rules.draws=0x" + "f" * 5000, "seed" + ".x" * 3000 + "=1",
         "rules" + ".draws" * 3000 + "=1", "opponents.named" + ".call" * 3000 + "=1", "seed=1\nrules='mini'",
     ],
@@ -690,17 +696,17 @@ def test_any_file_is_accepted_or_refused(text: str) -> None:
 
 def test_every_seed_of_the_range_starts_a_run() -> None:
     for seed in (0, 2**32 - 1):
-        Run(small(seed=seed)).update()
+        TrainingState(small(seed=seed)).update()
 
 
 def test_a_rollout_that_leaves_a_small_last_minibatch_is_learnt_from() -> None:
-    run = Run(small(learning={"batch": 48 * 8 - 2}))
+    run = TrainingState(small(learning={"minibatch_size": 48 * 8 - 2}))
     run.update()
     assert all(np.isfinite(array).all() for array in run.policy().weights.values())
 
 
 def test_weights_that_are_no_longer_finite_stop_the_run() -> None:
-    run = Run(small())
+    run = TrainingState(small())
     with th.no_grad():
         run.model.policy.value_net.bias.fill_(float("nan"))
     with pytest.raises(ArchieError, match="update 1: weights of the network are no longer finite"):
@@ -709,9 +715,9 @@ def test_weights_that_are_no_longer_finite_stop_the_run() -> None:
 
 def test_flags_override_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
-    path.write_text("[learning]\nrate = 0.5\n")
-    config = Config.load(path, ["learning.rate=3e-4", "network.bfloat16=off", "opponents.named.call=0.1"])
-    assert (config.learning.rate, config.network.bfloat16, dict(config.opponents.named)) == (3e-4, "off", {"call": 0.1})
+    path.write_text("[learning]\nlearning_rate = 0.5\n")
+    config = Config.load(path, ["learning.learning_rate=3e-4", "network.bfloat16=off", "opponents.named.call=0.1"])
+    assert (config.learning.learning_rate, config.network.bfloat16, config.opponents.named) == (3e-4, "off", {"call": 0.1})
 
 
 @pytest.mark.parametrize(
@@ -731,7 +737,7 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_checkpoint_that_is_not_whole_is_refused_before_training(spoil: Any, tmp_path: Path) -> None:
-    run = Run(small())
+    run = TrainingState(small())
     run.update()
     run.save(tmp_path / CHECKPOINT)
     arrays, meta = checkpoint.load(tmp_path / CHECKPOINT)
@@ -749,14 +755,14 @@ def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, caps
         (["--out", str(tmp_path / "file" / "below")], "expected a folder that can be made and written to"),
         (["--out", str(tmp_path / ("x" * 300))], "File name too long"),
         (["--out", f"{tmp_path}/a\0b"], "expected a folder"),
-        (["--out", str(tmp_path / "new"), "--set", "opponents.named.nobody=0.1"], "agent 'nobody': expected one of"),
-        (["--out", str(tmp_path / "new"), "--warm-start", "no'body"], 'agent "no\'body": expected one of'),
+        (["--out", str(tmp_path / "new"), "--set", "opponents.named.nobody=0.1"], "policy 'nobody': expected one of"),
+        (["--out", str(tmp_path / "new"), "--warm-start", "no'body"], 'policy "no\'body": expected one of'),
         (["--out", str(tmp_path / "new"), "--set", "warm_start.policy=3"], "warm_start.policy = 3: expected a name that"),
         (["--out", str(tmp_path / "new"), "--resume", "--fresh"], "--resume and --fresh: expected at most one of them"),
         (["--out", str(tmp_path / "new"), "--resume"], "no such file, expected one of 'archie-env ppo checkpoint'"),
         (["--out", str(tmp_path / "new"), "--seed", str(2**32)], "seed = 4294967296: expected a whole number"),
         (["--out", str(tmp_path / "new"), "--seed", "-1"], "seed = -1: expected a whole number"),
-        (["--out", str(tmp_path / "new"), "--set", "learning.batch=16383"], "leaves a last minibatch of one sample"),
+        (["--out", str(tmp_path / "new"), "--set", "learning.minibatch_size=16383"], "leaves a last minibatch of one sample"),
     ):
         assert main([*smoke, *arguments]) == 2, arguments
         told = capsys.readouterr().err

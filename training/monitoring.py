@@ -1,4 +1,4 @@
-"""How a policy in training does: duplicate matches against reference agents, and what it does with its hands."""
+"""Measurements of a policy in training: duplicate matches against reference agents, and statistics of play against itself."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ class Score:
     """The result of a match, from the first player's side."""
 
     mean: float
-    """Thousandths of a big blind a hand."""
-    error: float
-    """Its standard error, from pairs of hands."""
+    """Mean of its net chips, mbb/hand."""
+    standard_error: float
+    """Standard error of the mean over pairs of hands."""
 
 
-def against(scores: Mapping[str, Score]) -> str:
-    """Scores against players by name, in words."""
-    words = ", ".join(f"{name} {score.mean:+.0f} ({score.error:.0f})" for name, score in scores.items())
+def format_scores(scores: Mapping[str, Score]) -> str:
+    """Format scores against players by name, each with its standard error, for a log line."""
+    words = ", ".join(f"{name} {score.mean:+.0f} ({score.standard_error:.0f})" for name, score in scores.items())
     return f"mbb/hand (SE) v {words or 'nobody'}"
 
 
 def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) -> Score:
-    """Play each deal twice with seats swapped and each position's replacement cards fixed."""
+    """Play each deal twice, with seats swapped and the replacement cards of each position fixed."""
     hands = Hands(np.repeat(np.arange(deals), 2), np.tile([0, 1], deals), rules, seed)
     generators = [np.random.default_rng([seed, seat]) for seat in (0, 1)]
     while not hands.over:
         for seat, policy in ((0, first), (1, second)):
-            places, rows, masks = hands.waiting(seat)
-            if len(places):
-                hands.play(places, policy.act(rows, masks, generators[seat]))
+            index, rows, masks = hands.waiting(seat)
+            if len(index):
+                hands.play(index, policy.act(rows, masks, generators[seat]))
     pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * rules.mbb_per_chip
     return Score(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(deals)))
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
-    """What a policy does against itself."""
+class SelfPlayStatistics:
+    """Statistics of a policy in both seats."""
 
     lows_kept: float
-    """Mean probability of standing pat on a made low; nan where none was dealt."""
+    """Mean probability of standing pat on a made low; nan if none was dealt."""
     entropy: dict[str, float]
     """Mean entropy of a decision in each betting round and draw that was reached, nats: ``round_1``, ``draw_1``, ..."""
     hands_per_second: float
-    """Hands played against itself, both seats on one core."""
+    """Speed of play, both seats on one core."""
 
 
-def habits(policy: Policy, hands: int, seed: int, rules: Rules) -> Habits:
-    """Play ``hands`` against itself and look at every decision."""
-    table = Hands(np.arange(hands), np.zeros(hands, np.int8), rules, seed)
+def self_play_statistics(policy: Policy, hands: int, seed: int, rules: Rules) -> SelfPlayStatistics:
+    """Play ``hands`` with the policy in both seats and measure every decision."""
+    played = Hands(np.arange(hands), np.zeros(hands, np.int8), rules, seed)
     generator, read = np.random.default_rng(seed), HandReader(rules)
     block = next(field for field in fields(rules) if field.name == "phase")
     kept: list[float] = []
     sums, counts = np.zeros(block.size), np.zeros(block.size, np.int64)
     started = time.perf_counter()
-    while not table.over:
+    while not played.over:
         for seat in (0, 1):
-            places, rows, masks = table.waiting(seat)
-            if not len(places):
+            index, rows, masks = played.waiting(seat)
+            if not len(index):
                 continue
             probabilities = policy.probabilities(rows, masks)
             phase = rows[:, block.start : block.start + block.size].argmax(axis=1)
@@ -77,8 +77,8 @@ def habits(policy: Policy, hands: int, seed: int, rules: Rules) -> Habits:
             counts += np.bincount(phase, minlength=block.size)
             low = read(rows)[0][:, MADE_LOW] != 0
             kept.extend(probabilities[(masks[:, DISCARD] != 0) & low, DISCARD].tolist())
-            table.play(places, sample(probabilities, generator))
+            played.play(index, sample(probabilities, generator))
     names = [f"{'draw' if phase % 2 else 'round'}_{phase // 2 + 1}" for phase in range(block.size - 1)]
     means = {name: float(sums[p] / counts[p]) for p, name in enumerate(names) if counts[p]}
     rate = hands / (time.perf_counter() - started)
-    return Habits(float(np.mean(kept)) if kept else float("nan"), means, rate)
+    return SelfPlayStatistics(float(np.mean(kept)) if kept else float("nan"), means, rate)

@@ -157,7 +157,7 @@ def _words(model: type[Settings], error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         table = _annotation(model, loc[:-1])
         if new := table.renamed.get(str(loc[-1])):
-            return f"{_path(loc)} is called {_path((*loc[:-1], new))} since version 0.2"
+            return f"{_path(loc)} is called {'.'.join(filter(None, (_path(loc[:-1]), new)))} since version 0.2"
         return f"unknown key {shown(_path(loc))}: expected one of {', '.join(table.model_fields)}"
     if first["type"] in ("invalid_key", "string_unicode"):  # surrogates, of an argument that is not UTF-8
         return f"{shown(value)}: expected characters of Unicode"

@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )  # fmt: skip
         response.save(chosen.out / RESPONSE)
         score = match(response, target, chosen.deals, chosen.seed + 1_000_000, response.rules)
-        print(f"{response.meta['traversals']:,} traversals; wins {score.mean:+.1f} mbb/hand (SE {score.error:.1f}), "
+        print(f"{response.meta['traversals']:,} traversals; wins {score.mean:+.1f} mbb/hand (SE {score.standard_error:.1f}), "
               f"{chosen.deals:,} deals played twice, seed {chosen.seed + 1_000_000}")  # fmt: skip
         print(f"{chosen.out / RESPONSE}: load it as cfr:{chosen.out / RESPONSE}")
 

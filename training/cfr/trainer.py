@@ -33,7 +33,7 @@ from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables, check_header
 from training.command import Number, Options, train_from_command
-from training.monitoring import Score, against, match
+from training.monitoring import Score, format_scores, match
 from training.settings import differences
 
 _log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ def line(run: Run, nodes: int, since: float, last: bool) -> str:
     }
     return (
         f"{run.seconds:6.0f} s  stage {run.account.stage + 1}/{len(run.config.stages)}  {2 * run.traversals:>13,} traversals  "
-        f"{nodes / max(since, 1e-9) / 1e6:4.1f} M nodes/s  {against(scores)}"
+        f"{nodes / max(since, 1e-9) / 1e6:4.1f} M nodes/s  {format_scores(scores)}"
     )
 
 

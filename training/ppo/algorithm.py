@@ -23,14 +23,14 @@ from training.ppo.network import ArchiePolicy
 
 
 class Rollout:
-    """``steps`` decisions in each of the games of ``tables``; every array is ``(steps, games)`` or ``(steps, games, ...)``.
+    """``steps`` decisions in each of the games of ``batch``; every array is ``(steps, games)`` or ``(steps, games, ...)``.
 
     Args:
         buffer_size, n_envs: steps and games, as SB3 calls them.
-        observation_space, action_space, device: passed by SB3; the tables tell them.
+        observation_space, action_space, device: passed by SB3; the batch tell them.
         gae_lambda: decay of the advantage estimates.
         gamma: 1; a hand is short.
-        tables: the games that are played.
+        batch: the games that are played.
         generator: draws actions and shuffles minibatches, so that no global generator decides a run.
     """
 
@@ -44,14 +44,14 @@ class Rollout:
         gamma: float = 1.0,
         n_envs: int = 1,
         *,
-        tables: SingleAgentBatch,
+        batch: SingleAgentBatch,
         generator: np.random.Generator,
     ) -> None:
-        self.decay, self.tables, self.generator = np.float32(gae_lambda), tables, generator
+        self.decay, self.batch, self.generator = np.float32(gae_lambda), batch, generator
         self.shape = shape = (buffer_size, n_envs)
         self.inputs = th.empty(0)
         """``(steps, games, inputs of the network)``."""
-        self.masks = np.zeros((*shape, tables.rules.actions), np.int8)
+        self.masks = np.zeros((*shape, batch.rules.actions), np.int8)
         self.actions = np.zeros(shape, np.int64)
         self.log_probs, self.values, self.advantages, self.returns = (np.zeros(shape, np.float32) for _ in range(4))
         self.rewards = np.zeros(shape, np.float32)
@@ -59,7 +59,7 @@ class Rollout:
         """Whether this decision is the first of the learner in its hand."""
         self.positions = np.zeros(shape, np.int8)
         """Who decides: 0 the dealer, 1 the big blind."""
-        self._dealer = next(f.start for f in fields(tables.rules) if f.name == "dealer")
+        self._dealer = next(f.start for f in fields(batch.rules) if f.name == "dealer")
 
     def open(self, inputs: int, dtype: th.dtype) -> None:
         """Make room for so many inputs a decision."""
@@ -68,7 +68,7 @@ class Rollout:
 
     def acting(self) -> NDArray[np.int8]:
         """``(games,)``: the position of whoever is to decide now."""
-        positions: NDArray[np.int8] = 1 - self.tables.observations[:, self._dealer].astype(np.int8)
+        positions: NDArray[np.int8] = 1 - self.batch.observations[:, self._dealer].astype(np.int8)
         return positions
 
     def estimate(self, last_values: NDArray[np.float32], last_done: NDArray[np.bool_]) -> None:
@@ -81,7 +81,7 @@ class Rollout:
 
 
 class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no types
-    """See the module.  ``rollout_buffer_class`` is `Rollout`, the environment a `SingleAgentVecEnv` of its tables."""
+    """See the module.  ``rollout_buffer_class`` is `Rollout`, the environment a `SingleAgentVecEnv` of its batch."""
 
     policy: ArchiePolicy
     rollout_buffer: Rollout
@@ -93,7 +93,7 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
         self, env: Any, callback: BaseCallback, rollout_buffer: Rollout, n_rollout_steps: int, use_masking: bool = True
     ) -> bool:
         """Play ``n_rollout_steps`` decisions in each game."""
-        tables, extractor = rollout_buffer.tables, self.policy.features_extractor
+        batch, extractor = rollout_buffer.batch, self.policy.features_extractor
         rollout_buffer.open(extractor.features_dim, extractor.dtype)
         self.policy.set_training_mode(False)
         callback.on_rollout_start()
@@ -103,26 +103,26 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
                 rollout_buffer.values[t] = values
                 rollout_buffer.positions[t] = rollout_buffer.acting()
                 rollout_buffer.starts[t] = self._last_episode_starts
-                tables.step(rollout_buffer.actions[t])
-                np.multiply(tables.rewards, env.reward_scale, out=rollout_buffer.rewards[t])
-                self._last_episode_starts = tables.done.copy()
-                self.num_timesteps += len(tables)
+                batch.step(rollout_buffer.actions[t])
+                np.multiply(batch.rewards, env.reward_scale, out=rollout_buffer.rewards[t])
+                self._last_episode_starts = batch.done.copy()
+                self.num_timesteps += len(batch)
                 if not callback.on_step():
                     return False
-            last = th.empty(len(tables), extractor.features_dim, dtype=extractor.dtype)
-            extractor.read(tables.observations, tables.hidden, last)
+            last = th.empty(len(batch), extractor.features_dim, dtype=extractor.dtype)
+            extractor.read(batch.observations, batch.hidden, last)
             rollout_buffer.estimate(self.policy.decide(last)[1].numpy(), self._last_episode_starts)
         callback.on_rollout_end()
         return True
 
     def _decide(self, rollout: Rollout, t: int) -> NDArray[np.float32]:
         """Choose step t's actions and log their probabilities; returns values ``(games,)``."""
-        tables, inputs = rollout.tables, rollout.inputs[t]
-        self.policy.features_extractor.read(tables.observations, tables.hidden, inputs)
+        batch, inputs = rollout.batch, rollout.inputs[t]
+        self.policy.features_extractor.read(batch.observations, batch.hidden, inputs)
         logits, values = self.policy.decide(inputs)
-        rollout.masks[t] = tables.masks
-        uniform = rollout.generator.random(len(tables), np.float32)
-        draw_actions(logits.numpy(), tables.masks, uniform, rollout.actions[t], rollout.log_probs[t])
+        rollout.masks[t] = batch.masks
+        uniform = rollout.generator.random(len(batch), np.float32)
+        draw_actions(logits.numpy(), batch.masks, uniform, rollout.actions[t], rollout.log_probs[t])
         floats: NDArray[np.float32] = values.numpy()
         return floats
 

@@ -10,7 +10,7 @@ from archie_env.errors import ConfigError, shown
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from training.ppo.config import Config
-from training.ppo.run import Run, on_threads
+from training.ppo.state import TrainingState, on_threads
 
 TARGET: Final = "target"
 START: Final = "start"
@@ -18,7 +18,7 @@ Progress = Callable[[float, int, float], None]
 """Called after each update with the share of the budget used (0 to 1), decisions so far, and mbb/hand won in that rollout."""
 
 
-def train_exploiter(
+def train_best_response(
     target: Policy,
     rules: Rules | str = "archie",
     seconds: float = 75.0,
@@ -47,31 +47,31 @@ def train_exploiter(
     Raises:
         ArchieError: for a budget or seed that can't be, and for a target that plays what is not legal.
     """
-    config = exploiter_config(rules, seconds, decisions, seed, start is not None)
+    config = best_response_config(rules, seconds, decisions, seed, start is not None)
     mbb = config.resolved_rules().mbb_per_chip
     with on_threads(config.threads):
-        run = Run(config, {TARGET: target} if start is None else {TARGET: target, START: start})
+        run = TrainingState(config, {TARGET: target} if start is None else {TARGET: target, START: start})
         while run.progress < 1:
-            chips, hands = run.tables.chips.sum(), run.tables.hands.sum()
+            chips, hands = run.batch.chips.sum(), run.batch.hands.sum()
             run.update()
             if progress:
-                won = (run.tables.chips.sum() - chips) / max(1, run.tables.hands.sum() - hands)
+                won = (run.batch.chips.sum() - chips) / max(1, run.batch.hands.sum() - hands)
                 progress(run.progress, run.decisions, float(won * mbb))
         return run.policy()
 
 
-def exploiter_config(rules: Rules | str, seconds: float, decisions: int | None, seed: int, started: bool = False) -> Config:
-    """The run of `train_exploiter`; raises `ConfigError`."""
+def best_response_config(rules: Rules | str, seconds: float, decisions: int | None, seed: int, started: bool = False) -> Config:
+    """The run of `train_best_response`; raises `ConfigError`."""
     if decisions is None and not seconds > 0:
-        raise ConfigError(f"exploiter: seconds = {shown(seconds)}: expected a number above 0")
+        raise ConfigError(f"best response: seconds = {shown(seconds)}: expected a number above 0")
     values = {
         "seed": seed,
         "rules": as_rules(rules).to_dict(),
         "budget": {"decisions": 10**13, "seconds": seconds} if decisions is None else {"decisions": decisions},
-        "opponents": {"itself": 0.0, "past": 0.0, "named": {TARGET: 1.0}},
+        "opponents": {"self_play": 0.0, "snapshots": 0.0, "named": {TARGET: 1.0}},
         # a clone has to be kept from forgetting: smaller steps, and hardly a pull towards the prior
-        "learning": {"rate": 5e-4, "prior_weight": 0.01} if started else {},
+        "learning": {"learning_rate": 5e-4, "kl_coef": 0.01} if started else {},
         "warm_start": {"policy": START if started else "", "critic_updates": 8},
         "report": {"times": 0, "agents": []},
     }
-    return Config.from_values(values, "exploiter")
+    return Config.from_values(values, "best response")

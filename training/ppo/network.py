@@ -40,12 +40,12 @@ def cpu_has_bfloat16() -> bool:
     return bool(th.cpu._is_avx512_bf16_supported())
 
 
-def logarithms(logits: th.Tensor, legal: th.Tensor) -> th.Tensor:
-    """``(n, a), (n, a) -> (n, a)``: logarithms of the probabilities of the softmax over legal actions."""
+def masked_log_softmax(logits: th.Tensor, legal: th.Tensor) -> th.Tensor:
+    """``(n, a), (n, a) -> (n, a)``: masked_log_softmax of the probabilities of the softmax over legal actions."""
     return logits.masked_fill(~legal, _IMPOSSIBLE).log_softmax(dim=1)
 
 
-class SeenAndRead(BaseFeaturesExtractor):
+class HandFeatureExtractor(BaseFeaturesExtractor):
     """An observation with its hands read: ``[slots (4), features (69), row scaled to 0..1 (d)]``, then, of the other player's
     hand where it is shown, ``[cards (52), features (69)]``; in bfloat16 if that is what the layers compute in.
     """
@@ -82,7 +82,7 @@ class SeenAndRead(BaseFeaturesExtractor):
             inputs[:, ends[3] :] = th.from_numpy(self._read.other(hidden))
 
 
-class Towers(MlpExtractor):
+class ActorCriticMlp(MlpExtractor):
     """Two separate stacks of layers: the actor reads what a player may see, the critic the hidden cards too."""
 
     def __init__(self, inputs: int, row: int, widths: list[int], hand_features: bool) -> None:
@@ -96,15 +96,15 @@ class Towers(MlpExtractor):
 
     def forward_actor(self, features: th.Tensor) -> th.Tensor:
         """``(n, features_dim) -> (n, units + 4)``: the last layer, and the slots handed through."""
-        latent = _in_type_of_input(self.policy_net, features[:, self._seen])
+        latent = _forward_in_dtype(self.policy_net, features[:, self._seen])
         return th.cat([latent.float(), features[:, :_SLOTS].float()], dim=1)
 
     def forward_critic(self, features: th.Tensor) -> th.Tensor:
         """``(n, features_dim) -> (n, units)``."""
-        return _in_type_of_input(self.value_net, features[:, self._all]).float()
+        return _forward_in_dtype(self.value_net, features[:, self._all]).float()
 
 
-def _in_type_of_input(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
+def _forward_in_dtype(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
     """The layers' output, computed in the type of ``x``: autocast would copy input and weights again and again."""
     for layer in layers:
         if isinstance(layer, th.nn.Linear):
@@ -190,13 +190,13 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
             observation_space,
             action_space,
             lr_schedule,
-            features_extractor_class=SeenAndRead,
+            features_extractor_class=HandFeatureExtractor,
             features_extractor_kwargs={"rules": rules, "dtype": th.bfloat16 if bfloat16 else th.float32},
             **{"optimizer_kwargs": {"eps": 1e-5, "fused": True}, **kwargs},
         )
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = Towers(self.features_dim, width(self._rules), self._widths, self._hand_features)
+        self.mlp_extractor = ActorCriticMlp(self.features_dim, width(self._rules), self._widths, self._hand_features)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
@@ -207,7 +207,7 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def prior(self, keeps: th.Tensor, legal: th.Tensor) -> th.Tensor:
-        """``(n, 4), (n, a) -> (n, a)``: logarithms of the fixed distribution."""
+        """``(n, 4), (n, a) -> (n, a)``: masked_log_softmax of the fixed distribution."""
         weights = th.ones(legal.shape)
         weights[:, DISCARD] += self._prior
         if self._with_slots:
@@ -231,7 +231,7 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
     def evaluate(self, features: th.Tensor, actions: th.Tensor, legal: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         """As `evaluate_actions`, of features read before and of ``(n, a)`` booleans."""
         logits, values = self.decide(features)
-        chances = surplus = logarithms(logits, legal)
+        chances = surplus = masked_log_softmax(logits, legal)
         if self._prior:
             surplus = chances - self.prior(features[:, :_SLOTS], legal)
         bonus = -(chances.exp() * surplus).sum(dim=1)

@@ -1,4 +1,4 @@
-"""Who the learner plays: itself in both seats, past selves, named policies."""
+"""Opponents of the learner: itself in both seats, snapshots of itself, and policies by name."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from archie_env.policy import Policy, UniformPolicy
 from training.ppo.config import Opponents
 
 
-class PastSelves:
+class SnapshotPool:
     """Frozen copies of the learner, the newest last."""
 
-    def __init__(self, kept: int, generator: np.random.Generator) -> None:
-        self.kept, self.generator = kept, generator
+    def __init__(self, size: int, generator: np.random.Generator) -> None:
+        self.size, self.generator = size, generator
         self.policies: list[PPOPolicy] = []
 
     def add(self, policy: PPOPolicy) -> None:
-        """Keep one more; when there are too many a random one of the older half goes, so that old and new remain."""
+        """Add a snapshot; a full pool drops a random one of its older half, so that old and new ones remain."""
         self.policies.append(policy)
-        if len(self.policies) > self.kept:
+        if len(self.policies) > self.size:
             del self.policies[int(self.generator.integers(0, max(1, len(self.policies) // 2)))]
 
     def draw(self) -> PPOPolicy:
-        """One of them, each equally likely."""
+        """Draw a snapshot uniformly."""
         return self.policies[int(self.generator.integers(len(self.policies)))]
 
 
-class Lineup:
+class OpponentPool:
     """The opponents of a run as slots of `SingleAgentBatch`.
 
     Args:
         config: the shares.
-        past: the past selves to draw from; it may be empty until the first `redraw`, and uniform play sits in for it.
+        snapshots: the pool to draw from.  It may be empty until the first `redraw`; until then, uniform play stands in.
         named: a policy for each of ``config.named``.
     """
 
-    def __init__(self, config: Opponents, past: PastSelves, named: dict[str, Policy]) -> None:
-        self.past = past
-        self._past_slots: list[int] = []
+    def __init__(self, config: Opponents, snapshots: SnapshotPool, named: dict[str, Policy]) -> None:
+        self.snapshots = snapshots
+        self._snapshot_slots: list[int] = []
         self.policies: list[Policy | None] = []
         self.shares: list[float] = []
-        if config.itself > 0:
-            self._seat(None, config.itself)
-        if config.past > 0:
-            for _ in range(config.past_at_once):
-                self._past_slots.append(len(self.policies))
-                self._seat(UniformPolicy(), config.past / config.past_at_once)
+        if config.self_play > 0:
+            self._add(None, config.self_play)
+        if config.snapshots > 0:
+            for _ in range(config.snapshots_at_once):
+                self._snapshot_slots.append(len(self.policies))
+                self._add(UniformPolicy(), config.snapshots / config.snapshots_at_once)
         for name, share in config.named.items():
             if share > 0:
-                self._seat(named[name], share)
+                self._add(named[name], share)
 
-    def _seat(self, policy: Policy | None, share: float) -> None:
+    def _add(self, policy: Policy | None, share: float) -> None:
         self.policies.append(policy)
         self.shares.append(share)
 
-    def redraw(self, tables: SingleAgentBatch) -> None:
-        """Give every seat of a past self to another one."""
-        for slot in self._past_slots:
-            tables.opponents[slot] = self.past.draw()
+    def redraw(self, batch: SingleAgentBatch) -> None:
+        """Draw a new snapshot for each slot of one."""
+        for slot in self._snapshot_slots:
+            batch.opponents[slot] = self.snapshots.draw()

@@ -1,7 +1,7 @@
 """Train a player by self-play: ``python -m training.ppo --config configs/ppo/smoke.toml``.
 
 MaskablePPO of sb3-contrib, the learner in both seats of most games, past selves in the others.  What it needs of its own is
-in `training.ppo.network` (the discard head), `training.ppo.opponents` (advantages for each player) and `training.ppo.run`.
+in `training.ppo.network` (the discard head), `training.ppo.opponents` (advantages for each player) and `training.ppo.state`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.files import make_folder
 from training.command import Options, Word, train_from_command
-from training.monitoring import against, habits, match
+from training.monitoring import format_scores, match, self_play_statistics
 from training.ppo import checkpoint
 from training.ppo.config import Config
-from training.ppo.run import Account, Run, on_threads
+from training.ppo.state import Totals, TrainingState, on_threads
 from training.settings import differences
 
 _log = logging.getLogger(__name__)
@@ -31,40 +31,40 @@ CHECKPOINT: Final = "checkpoint.npz"
 POLICY: Final = "policy.npz"
 
 
-def log(run: Run, logger: Logger, before: Account) -> None:
+def log(run: TrainingState, logger: Logger, before: Totals) -> None:
     """Write what the last update did to TensorBoard, beside the losses that MaskablePPO records."""
-    now = Account.of(run)
+    now = Totals.of(run)
     elapsed = now.seconds - before.seconds
     logger.record("speed/hands_per_second", (now.hands - before.hands) / elapsed)
     logger.record("speed/decisions_per_second", (now.decisions - before.decisions) / elapsed)
-    logger.record("train/prior_weight", run.model.ent_coef)
+    logger.record("train/kl_coef", run.model.ent_coef)
     if run.config.network.prior and "train/entropy_loss" in logger.name_to_value:  # what stands there in place of the entropy
-        logger.record("train/divergence_from_prior", logger.name_to_value["train/entropy_loss"])
-    logger.record("pool/past_selves", len(run.past.policies))
+        logger.record("train/kl_from_prior", logger.name_to_value["train/entropy_loss"])
+    logger.record("pool/snapshots", len(run.snapshots.policies))
     if hands := now.hands_against_others - before.hands_against_others:
         mbb = run.rules.mbb_per_chip
         logger.record("pool/mbb_per_hand", (now.chips - before.chips) / hands * mbb)
     logger.dump(run.decisions)
 
 
-def report(run: Run, logger: Logger, last: bool) -> str:
+def report(run: TrainingState, logger: Logger, last: bool) -> str:
     """Measure the learner, write it to TensorBoard and return it as one line."""
     policy, seed = run.policy(), run.config.seed + run.updates
-    measured = habits(policy, 2048, seed, run.rules)
+    measured = self_play_statistics(policy, 2048, seed, run.rules)
     scores = {name: match(policy, other, run.config.report.last_deals if last else run.config.report.deals, seed, run.rules)
               for name, other in run.references.items()}  # fmt: skip
     for name, score in scores.items():
         logger.record(f"match/{name}_mbb_per_hand", score.mean)
-        logger.record(f"match/{name}_standard_error", score.error)
-    logger.record("habits/lows_kept", measured.lows_kept)
-    logger.record("habits/hands_per_second", measured.hands_per_second)
+        logger.record(f"match/{name}_standard_error", score.standard_error)
+    logger.record("self_play/lows_kept", measured.lows_kept)
+    logger.record("self_play/hands_per_second", measured.hands_per_second)
     for name, value in measured.entropy.items():
-        logger.record(f"habits/entropy_{name}", value)
+        logger.record(f"self_play/entropy_{name}", value)
     logger.dump(run.decisions)
-    return f"{run.seconds:5.0f} s {run.decisions:>10,} decisions  lows kept {measured.lows_kept:.2f}  {against(scores)}"
+    return f"{run.seconds:5.0f} s {run.decisions:>10,} decisions  lows kept {measured.lows_kept:.2f}  {format_scores(scores)}"
 
 
-def resume_run(run: Run, path: Path) -> None:
+def resume_run(run: TrainingState, path: Path) -> None:
     """Go on from a checkpoint.
 
     Raises:
@@ -106,7 +106,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
 
 
 def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
-    run = Run(config)
+    run = TrainingState(config)
     if resume:
         resume_run(run, out / CHECKPOINT)
         _log.info(f"resumed at {run.decisions:,} decisions")
@@ -116,7 +116,7 @@ def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
     done = round(1000 * run.progress)
     with tqdm(total=1000, initial=done, unit="‰", disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
         while run.progress < 1:
-            before = Account.of(run)
+            before = Totals.of(run)
             run.update()
             if run.updates % config.report.log_every == 0:
                 log(run, logger, before)

@@ -20,46 +20,46 @@ Indices = None | int | Iterable[int]
 
 
 class SingleAgentVecEnv(VecEnv):
-    """One sub-environment for each game of ``tables``; an episode is a hand in which the learner had a decision.
+    """One sub-environment for each game of ``batch``; an episode is a hand in which the learner had a decision.
 
-    Where tables write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
+    Where batch write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
     first ``width(rules)`` entries are what a player may see, the rest is for a critic while training.
 
     Args:
-        tables: the games; nothing else may step them.
+        batch: the games; nothing else may step them.
         reward_scale: multiplies net chips.  Rewards in ``info["episode"]["r"]`` stay chips times this, as SB3's Monitor has.
         quiet: leave ``infos`` empty.  Building them costs more than playing, and a trainer that reads the stats needs none.
     """
 
-    def __init__(self, tables: SingleAgentBatch, reward_scale: float = 1.0, quiet: bool = False) -> None:
-        self.tables = tables
+    def __init__(self, batch: SingleAgentBatch, reward_scale: float = 1.0, quiet: bool = False) -> None:
+        self.batch = batch
         self.reward_scale = np.float32(reward_scale)
         self.quiet = quiet
         self.render_mode = None
-        integer = np.issubdtype(tables.observations.dtype, np.integer)
-        high = highest(tables.rules) if integer else np.ones(tables.observations.shape[1])
-        high = np.concatenate([high, np.ones(tables.hidden.shape[1])]).astype(tables.observations.dtype)
+        integer = np.issubdtype(batch.observations.dtype, np.integer)
+        high = highest(batch.rules) if integer else np.ones(batch.observations.shape[1])
+        high = np.concatenate([high, np.ones(batch.hidden.shape[1])]).astype(batch.observations.dtype)
         super().__init__(
-            len(tables),
-            spaces.Box(np.zeros_like(high), high, dtype=tables.observations.dtype.type),
-            spaces.Discrete(tables.rules.actions),
+            len(batch),
+            spaces.Box(np.zeros_like(high), high, dtype=batch.observations.dtype.type),
+            spaces.Discrete(batch.rules.actions),
         )
-        self._episodic: NDArray[np.bool_] = tables.stats["role"] != BOTH
+        self._episodic: NDArray[np.bool_] = batch.stats["role"] != BOTH
         self._started = time.time()
 
     def _observe(self, final: bool = False) -> NDArray[Any]:
         """A new array ``(n, width)``, or ``(n, width + 52)`` with hidden cards."""
-        tables = self.tables
-        rows = tables.final_observations if final else tables.observations
-        if not tables.hidden.shape[1]:
+        batch = self.batch
+        rows = batch.final_observations if final else batch.observations
+        if not batch.hidden.shape[1]:
             return rows.copy()
-        hidden = tables.final_hidden if final else tables.hidden
+        hidden = batch.final_hidden if final else batch.hidden
         return np.concatenate([rows, hidden.astype(rows.dtype, copy=False)], axis=1)
 
     def reset(self) -> NDArray[Any]:
         """Deal every game anew; with ``seed(s)`` called before, from that seed, else from a fresh one."""
-        self.tables.reset(self._seeds[0])
-        self.reset_infos = [{"action_mask": mask} for mask in self.tables.masks.copy()]
+        self.batch.reset(self._seeds[0])
+        self.reset_infos = [{"action_mask": mask} for mask in self.batch.masks.copy()]
         self._reset_seeds()
         self._reset_options()
         self._started = time.time()
@@ -71,29 +71,29 @@ class SingleAgentVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the learner's actions and everything up to its next decisions."""
-        tables = self.tables
-        tables.step(self._chosen)
-        rewards = tables.rewards.astype(np.float32) * self.reward_scale
+        batch = self.batch
+        batch.step(self._chosen)
+        rewards = batch.rewards.astype(np.float32) * self.reward_scale
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if not self.quiet:
             self._describe(infos, rewards)
-        return self._observe(), rewards, tables.done.copy(), infos
+        return self._observe(), rewards, batch.done.copy(), infos
 
     def _describe(self, infos: list[dict[str, Any]], rewards: NDArray[np.float32]) -> None:
-        masks = self.tables.masks.copy()
+        masks = self.batch.masks.copy()
         for info, mask in zip(infos, masks, strict=True):
             info["action_mask"] = mask
         final = self._observe(final=True)
         elapsed = round(time.time() - self._started, 6)
-        for i in np.flatnonzero(self.tables.done):
+        for i in np.flatnonzero(self.batch.done):
             infos[i]["terminal_observation"] = final[i]
             infos[i]["TimeLimit.truncated"] = False
             if self._episodic[i]:  # where the learner is both players there is no one result to report
-                infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self.tables.lengths[i]), "t": elapsed}
+                infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self.batch.lengths[i]), "t": elapsed}
 
     def action_masks(self) -> NDArray[np.int8]:
         """A new array ``(n, a)``: 1 = legal."""
-        return self.tables.masks.copy()
+        return self.batch.masks.copy()
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> list[Any]:
         """``action_masks`` of each sub-environment; there is nothing else to call."""

@@ -25,7 +25,7 @@ from training.ppo.algorithm import Rollout, SelfPlayPPO
 from training.ppo.cloning import clone
 from training.ppo.config import Config
 from training.ppo.network import ArchiePolicy, cpu_has_bfloat16
-from training.ppo.opponents import Lineup, PastSelves
+from training.ppo.opponents import OpponentPool, SnapshotPool
 from training.ppo.vec_env import SingleAgentVecEnv
 
 
@@ -49,7 +49,7 @@ def on_threads(threads: int) -> Iterator[None]:
         th.set_num_threads(before)
 
 
-class Run:
+class TrainingState:
     """One training run: everything that changes while it goes on, and nothing else.
 
     Args:
@@ -70,20 +70,20 @@ class Run:
         named = {name: known[name] for name in config.opponents.named}
         self.cloned = known[cloned] if cloned else None
         streams = np.random.SeedSequence(config.seed).spawn(2)
-        self.past = PastSelves(config.opponents.past_kept, np.random.default_rng(streams[0]))
-        self.lineup = Lineup(config.opponents, self.past, named)
-        self.tables = SingleAgentBatch(
-            config.rollout.games, self.lineup.policies, self.lineup.shares, self.rules, config.seed,
+        self.snapshots = SnapshotPool(config.opponents.snapshots_kept, np.random.default_rng(streams[0]))
+        self.opponents = OpponentPool(config.opponents, self.snapshots, named)
+        self.batch = SingleAgentBatch(
+            config.rollout.num_envs, self.opponents.policies, self.opponents.shares, self.rules, config.seed,
             hidden=config.network.hidden_cards,
         )  # fmt: skip
-        self.env = SingleAgentVecEnv(self.tables, 1 / config.rollout.chips, quiet=True)
+        self.env = SingleAgentVecEnv(self.batch, config.rollout.reward_scale, quiet=True)
         self.generator = np.random.default_rng(streams[1])
         self.model = self._model()
         self.updates = 0
         self.reports = 0
         self.seconds = 0.0
         _, self._callback = self.model._setup_learn(config.budget.decisions)
-        self.past.add(self.policy())
+        self.snapshots.add(self.policy())
 
     def _model(self) -> SelfPlayPPO:
         learning, network, rollout = self.config.learning, self.config.network, self.config.rollout
@@ -91,17 +91,17 @@ class Run:
         return SelfPlayPPO(
             ArchiePolicy,
             self.env,
-            learning_rate=lambda left: learning.rate * max(learning.last_rate, left),
-            n_steps=rollout.steps,
-            batch_size=learning.batch,
-            n_epochs=learning.epochs,
+            learning_rate=lambda left: learning.learning_rate * max(learning.final_learning_rate_fraction, left),
+            n_steps=rollout.num_steps,
+            batch_size=learning.minibatch_size,
+            n_epochs=learning.update_epochs,
             gamma=1.0,
-            gae_lambda=rollout.decay,
-            clip_range=learning.clip,
-            vf_coef=learning.value_weight,
-            max_grad_norm=learning.gradient_norm,
+            gae_lambda=rollout.gae_lambda,
+            clip_range=learning.clip_range,
+            vf_coef=learning.vf_coef,
+            max_grad_norm=learning.max_grad_norm,
             rollout_buffer_class=Rollout,
-            rollout_buffer_kwargs={"tables": self.tables, "generator": self.generator},
+            rollout_buffer_kwargs={"batch": self.batch, "generator": self.generator},
             policy_kwargs={
                 "rules": self.rules.to_dict(),
                 "widths": network.widths,
@@ -151,37 +151,37 @@ class Run:
         if self.updates == 0:
             self._warm_start()
         self.model._current_progress_remaining = left
-        self.model.ent_coef = learning.prior_weight * max(learning.last_prior_weight, left)
+        self.model.ent_coef = learning.kl_coef * max(learning.final_kl_coef_fraction, left)
         self.model.critic_alone = self.cloned is not None and self.updates < self.config.warm_start.critic_updates
-        self.lineup.redraw(self.tables)
-        self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.steps)
+        self.opponents.redraw(self.batch)
+        self.model.collect_rollouts(self.env, self._callback, self.model.rollout_buffer, self.config.rollout.num_steps)
         self.model.train()
         self.updates += 1
         if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
             raise ArchieError(
                 f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
-                "learning.rate, or raise rollout.chips or learning.batch"
+                "learning.learning_rate, or raise rollout.reward_scale or learning.minibatch_size"
             )
-        if self.updates % self.config.opponents.past_every == 0:
-            self.past.add(self.policy())
+        if self.updates % self.config.opponents.snapshot_interval == 0:
+            self.snapshots.add(self.policy())
 
     def _warm_start(self) -> None:
         if self.cloned is None:
             return
         warm, network = self.config.warm_start, self.config.network
         clone(
-            self.model.policy, self.cloned, self.rules, warm.decisions, warm.rate, self.config.learning.batch,
+            self.model.policy, self.cloned, self.rules, warm.decisions, warm.learning_rate, self.config.learning.minibatch_size,
             network.hidden_cards, self.config.seed,
         )  # fmt: skip
-        self.past.policies = [self.policy()]
+        self.snapshots.policies = [self.policy()]
 
     def save(self, path: Path) -> None:
         """Write everything that `restore` needs to go on to the same weights."""
-        tables, generators = self.tables.snapshot()
+        batch, generators = self.batch.snapshot()
         arrays = checkpoint.prefixed(checkpoint.module_arrays(self.model.policy), "network")
         arrays |= checkpoint.prefixed(checkpoint.optimizer_arrays(self.model.policy.optimizer), "optimizer")
-        arrays |= checkpoint.prefixed(tables, "tables")
-        for i, policy in enumerate(self.past.policies):
+        arrays |= checkpoint.prefixed(batch, "batch")
+        for i, policy in enumerate(self.snapshots.policies):
             arrays |= checkpoint.prefixed(policy.weights, f"past{i}")
         arrays["torch_generator"] = th.get_rng_state().numpy()
         arrays["episode_starts"] = np.asarray(self.model._last_episode_starts)
@@ -191,10 +191,10 @@ class Run:
             "reports": self.reports,
             "seconds": self.seconds,
             "decisions": self.decisions,
-            "past": [policy.meta for policy in self.past.policies],
+            "past": [policy.meta for policy in self.snapshots.policies],
             "generators": {
-                "tables": generators,
-                "past": self.past.generator.bit_generator.state,
+                "batch": generators,
+                "past": self.snapshots.generator.bit_generator.state,
                 "learner": self.generator.bit_generator.state,
             },
         }
@@ -204,12 +204,12 @@ class Run:
         """Go on from a checkpoint of a run with the same configuration."""
         checkpoint.load_module(self.model.policy, checkpoint.grouped(arrays, "network"))
         checkpoint.load_optimizer(self.model.policy.optimizer, checkpoint.grouped(arrays, "optimizer"))
-        self.past.policies = [
+        self.snapshots.policies = [
             PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])
         ]
-        self.past.generator.bit_generator.state = meta["generators"]["past"]
+        self.snapshots.generator.bit_generator.state = meta["generators"]["past"]
         self.generator.bit_generator.state = meta["generators"]["learner"]
-        self.tables.restore(checkpoint.grouped(arrays, "tables"), meta["generators"]["tables"])
+        self.batch.restore(checkpoint.grouped(arrays, "batch"), meta["generators"]["batch"])
         self.model._last_episode_starts = arrays["episode_starts"]
         self.model.num_timesteps = meta["decisions"]
         self.updates, self.reports, self.seconds = meta["updates"], meta["reports"], meta["seconds"]
@@ -217,7 +217,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Totals:
     """What a run has played so far, to take differences of."""
 
     seconds: float
@@ -228,8 +228,8 @@ class Account:
     """Won from others: past selves and named policies."""
 
     @classmethod
-    def of(cls, run: Run) -> Account:
+    def of(cls, run: TrainingState) -> Totals:
         """The run's account now."""
-        stats = run.tables.stats
+        stats = run.batch.stats
         others = stats["hands"][stats["role"] != BOTH].sum()
         return cls(run.seconds, run.decisions, int(stats["hands"].sum()), int(others), int(stats["chips"].sum()))
