@@ -1,4 +1,4 @@
-"""The card of an agent: every part is what its own tool measures, is kept, and says why where it could not be measured."""
+"""The card of an agent: every part has the numbers of its own tool, is kept, and gives the reason if it is missing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import pytest
 
 from agents import load
 from archie_env.errors import ArchieError
-from evaluation.benchmark import card as module
-from evaluation.benchmark.card import FULL, LEADERBOARD, QUICK, REFERENCES, Card, Protocol, benchmark, main, train
+from evaluation.benchmark import command
+from evaluation.benchmark import measurement as module
+from evaluation.benchmark.card import LEADERBOARD, Card
+from evaluation.benchmark.command import main
+from evaluation.benchmark.measurement import benchmark, train
+from evaluation.benchmark.protocol import FULL, QUICK, REFERENCES, Protocol
 from evaluation.best_response.bound import best_response
 from evaluation.best_response.exploiters import Budget, Settings
 from evaluation.duplicate.match import play_match
@@ -39,10 +43,12 @@ agents = []
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Card, Path]:
     folder = tmp_path_factory.mktemp("cards") / "call_draw"
-    return benchmark("call_draw", folder, TINY), folder
+    card = benchmark("call_draw", folder, TINY)
+    card.write(folder)
+    return card, folder
 
 
-def test_every_part_is_what_its_own_tool_measures(made: tuple[Card, Path]) -> None:
+def test_every_part_has_the_numbers_of_its_own_tool(made: tuple[Card, Path]) -> None:
     card, _ = made
     for rules in ("mini", "midi"):
         expected = measure(load("call_draw", rules), rules, "class", assignments=2).evaluation
@@ -62,12 +68,12 @@ def test_every_part_is_what_its_own_tool_measures(made: tuple[Card, Path]) -> No
 
 def test_the_card_is_written_for_readers_and_programs(made: tuple[Card, Path]) -> None:
     card, folder = made
-    text = (folder / "card.md").read_text()
-    assert text == card.markdown()
+    assert (folder / "card.md").read_text(encoding="utf-8") == card.markdown()
+    text = " ".join(card.markdown().split())
     for words in (
         "python -m evaluation.benchmark call_draw --quick --seed 3",
-        f"| exploitability, exact      | mini   | {card.exact['mini']['exploitability_mbb']:,.3f} mbb/hand",
-        "wins from rule_based",
+        f"| exploitability, exact | mini | {card.exact['mini']['exploitability_mbb']:,.3f} mbb/hand",
+        "winnings from rule_based",
         "best response, lower bound",
         "speed, one by one",
     ):
@@ -80,7 +86,9 @@ def test_the_card_is_written_for_readers_and_programs(made: tuple[Card, Path]) -
     assert "—" not in row
 
 
-def test_a_card_is_gone_on_with_and_no_other_is_taken_for_it(made: tuple[Card, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_is_resumed_and_that_of_another_agent_is_refused(
+    made: tuple[Card, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     card, folder = made
 
     def stop(*_: Any, **__: Any) -> Any:
@@ -98,47 +106,45 @@ def test_a_card_is_gone_on_with_and_no_other_is_taken_for_it(made: tuple[Card, P
         benchmark("call", folder, TINY, resume=True)
 
 
-def test_a_part_that_cannot_be_measured_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_cannot_be_measured_gives_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "measure", lambda policy, rules, form, time_limit: measure(policy, rules, "class", 2))
     card = benchmark("solution:agents/weights/solution-{rules}.npz", tmp_path, TINY)
     for rules, value in (("mini", 0.259), ("midi", 0.187)):
         assert card.exact[rules]["exploitability_mbb"] == pytest.approx(value, abs=1e-3)
     for part in (card.table, card.bound, card.speed):
         assert "solution-archie.npz: no such file" in part["missing"]
-    assert "| crosstable                 | archie | not measured: " in card.markdown()
+    assert "| crosstable | archie | not measured: " in " ".join(card.markdown().split())
     assert (
         card.leaderboard_row()[-1]
         == "`python -m evaluation.benchmark 'solution:agents/weights/solution-{rules}.npz' --quick --seed 3`"
     )
-    with pytest.raises(ArchieError, match="can be played under none of the rules"):
+    with pytest.raises(ArchieError, match="cannot be loaded under any of the rules"):
         benchmark("ppo:nowhere.npz", tmp_path / "none", TINY)
 
 
-def test_quick_cards_do_not_ask_every_hand_of_midi() -> None:
+def test_quick_cards_do_not_measure_midi_in_full_form() -> None:
     assert QUICK.midi == "class"
     assert FULL.midi == "auto"
     assert QUICK.bound.budget.decisions is not None  # budgets in seconds would differ from machine to machine
     assert FULL.bound.budget.decisions is not None
 
 
-def test_a_trainer_trains_under_the_rules_asked_for_and_once(tmp_path: Path) -> None:
+def test_a_trainer_trains_under_the_rules_asked_for_and_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "evaluation.benchmark")
     config = tmp_path / "tiny.toml"
     config.write_text(SMALL_PPO)
-    told: list[str] = []
-    name = train(config, "mini", tmp_path / "run", told.append)
+    name = train(config, "mini", tmp_path / "run")
     assert load(name, "mini").rules.name == "mini"  # type: ignore[attr-defined]
     before = (tmp_path / "run" / "policy.npz").stat().st_mtime_ns
-    assert train(config, "mini", tmp_path / "run", told.append) == name
+    assert train(config, "mini", tmp_path / "run") == name
     assert (tmp_path / "run" / "policy.npz").stat().st_mtime_ns == before
-    assert len(told) == 1
+    assert [record.name for record in caplog.records].count("evaluation.benchmark.measurement") == 1
     config.write_text("learning.rate = 'fast'")
     with pytest.raises(ArchieError, match="learning"):
-        train(config, "mini", tmp_path / "other", told.append)
+        train(config, "mini", tmp_path / "other")
 
 
-def test_a_trainer_that_was_stopped_goes_on_with_its_own_configuration_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_trainer_is_resumed_with_its_own_configuration_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, folder = tmp_path / "tiny.toml", tmp_path / "card"
     config.write_text(SMALL_PPO)
 
@@ -157,7 +163,7 @@ def test_a_trainer_that_was_stopped_goes_on_with_its_own_configuration_only(
         benchmark(str(config), folder, TINY, resume=True)
 
 
-def test_a_part_that_was_missing_is_tried_again(made: tuple[Card, Path]) -> None:
+def test_a_missing_part_is_tried_again_on_resume(made: tuple[Card, Path]) -> None:
     card, folder = made
     path = folder / "parts" / "speed.json"
     kept = json.loads((folder / "parts" / "crosstable.json").read_text())
@@ -167,9 +173,47 @@ def test_a_part_that_was_missing_is_tried_again(made: tuple[Card, Path]) -> None
     assert again.table == card.table
 
 
-def test_the_command_line_refuses_what_it_cannot_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_that_cannot_be_written_is_printed(
+    made: tuple[Card, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card, _ = made
+    monkeypatch.setattr(command, "benchmark", lambda *_: card)
+    (tmp_path / "file").write_text("")
+    assert main(["call_draw", "--quick", "--out", str(tmp_path / "file" / "card")]) == 2
+    out, err = capsys.readouterr()
+    assert out == card.markdown()
+    assert "card.md: Not a directory" in err
+
+
+BOT = """
+from archie_env.policy import UniformPolicy
+
+class Caller(UniformPolicy):
+    name = "caller"
+
+    def act(self, observations, masks, rng):
+        return masks[:, 1:].argmax(axis=1) + 1
+
+    def probabilities(self, observations, masks):
+        import numpy as np
+        return np.eye(masks.shape[1], dtype=np.float32)[self.act(observations, masks, None)]
+"""
+
+
+def test_a_bot_in_any_folder_gets_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bench_bots.py").write_text(BOT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    card = benchmark("bench_bots:Caller", tmp_path / "card", TINY)
+    assert card.exact["mini"]["exploitability_mbb"] > 0
+    assert card.table["row"]["call"]["mbb_per_hand"] == 0  # both check, call and stand pat
+    assert card.bound["target"] == "bench_bots:Caller"
+
+
+def test_the_command_line_refuses_agents_and_numbers_it_cannot_measure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for wrong, words in (
-        (["nobody"], "agent 'nobody': expected one of"),
+        (["nobody"], "policy 'nobody': expected one of"),
         (["human"], "agent human"),
         (["missing.toml"], "missing.toml: no such file"),
         (["call", "--seed", "-1"], "seed -1: expected a whole number of at least 0"),

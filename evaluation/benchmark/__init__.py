@@ -1,1 +1,1 @@
-"""The benchmark card of a player or a trainer."""
+"""The benchmark card of an agent or a trainer."""

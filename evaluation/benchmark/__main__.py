@@ -2,6 +2,6 @@
 
 import sys
 
-from evaluation.benchmark.card import main
+from evaluation.benchmark.command import main
 
 sys.exit(main())

@@ -1,0 +1,256 @@
+"""Measuring the parts of a card, each kept in a file as it is finished."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from agents import load
+from archie_env.batch import Batch
+from archie_env.errors import ArchieError
+from archie_env.files import make_folder
+from archie_env.policy import Policy
+from archie_env.validation import whole_number
+from evaluation.benchmark.card import Card
+from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
+from evaluation.best_response.bound import best_response, format_bound
+from evaluation.duplicate.command import manifest, weights_hash
+from evaluation.estimates import Estimate
+from evaluation.exploitability.game import Form
+from evaluation.exploitability.measure import measure
+from evaluation.exploitability.policy_strategy import LooksAtSuitsError
+from evaluation.results import read_kept, write_json
+from evaluation.tournament import round_robin as tournament
+
+_SNAPSHOTS: Final = 8
+"""Batches of positions on which speed is measured."""
+_STEPS: Final = 7
+"""Decisions of random play between two snapshots: about half a hand."""
+
+_log = logging.getLogger(__name__)
+
+
+def measure_speed(policy: Policy, protocol: Protocol) -> dict[str, Any]:
+    """Measure decisions per second of processor time on rows of random legal play of the full game.
+
+    Returns:
+        Five rounds each of ``batch``, in calls of `BATCH` rows, and of ``single``, in calls of one row.
+    """
+    games = Batch(BATCH, FULL_GAME, seed=protocol.seed)
+    rows = []
+    for _ in range(_SNAPSHOTS):
+        for _ in range(_STEPS):
+            games.step(games.sample_actions())
+        rows.append((games.observations.copy(), games.masks.copy()))
+    singles = [(o[k : k + 1], m[k : k + 1]) for o, m in rows for k in range(0, BATCH, 32)]
+    rng = np.random.default_rng(protocol.seed)
+
+    def rate(calls: Sequence[tuple[Any, Any]]) -> float:
+        done, start, call = 0, time.process_time(), 0
+        while (spent := time.process_time() - start) < protocol.speed_seconds:
+            observations, masks = calls[call % len(calls)]
+            done += len(policy.act(observations, masks, rng))
+            call += 1
+        return done / spent
+
+    found: dict[str, Any] = {}
+    for part, calls in (("batch", rows), ("single", singles)):
+        policy.act(*calls[0], rng)  # the first call may compile and load
+        found[part] = [rate(calls) for _ in range(5)]
+    return found
+
+
+def train(path: Path, rules: str, out: Path) -> str:
+    """Train by a configuration under the given rules, or resume that; return the name of the result for `agents.load`.
+
+    Raises:
+        ArchieError: for a configuration that cannot be used, with these rules or at all.
+    """
+    try:
+        stages = "stages" in tomllib.loads(path.read_text(encoding="utf-8"))  # only configurations of training.cfr have stages
+    except (OSError, ValueError) as error:
+        raise ArchieError(f"{path}: {getattr(error, 'strerror', None) or error}: expected a TOML file of a trainer") from None
+    change = [f'rules="{rules}"']
+    trainer: Any
+    if stages:
+        from training.cfr import trainer
+        from training.cfr.config import Config as CFRConfig
+
+        config: Any = CFRConfig.load(path, change)
+        kind, result = "cfr", out / trainer.STRATEGY
+    else:
+        from training.ppo import trainer
+        from training.ppo.config import Config
+
+        config = Config.load(path, change)
+        kind, result = "ppo", out / trainer.POLICY
+    if not result.exists():
+        _log.info(f"training {path} under rules {rules}: {out}")
+        trainer.train(config, out, resume=(out / trainer.CHECKPOINT).exists())
+    return f"{kind}:{result}"
+
+
+class _Parts:
+    """Parts of a card in a folder, each written when it is finished.
+
+    Args:
+        folder: the folder of the card; the parts go to its subfolder ``parts``.
+        made: everything the card depends on; written at once, as a trainer may be stopped before the first part.
+        resume: use the parts in the folder.
+    """
+
+    def __init__(self, folder: Path, made: Mapping[str, Any], resume: bool) -> None:
+        self.folder, self._made = folder / "parts", json.loads(json.dumps(made))
+        make_folder(self.folder)
+        if not resume and any(self.folder.iterdir()):
+            raise ArchieError(f"{folder}: holds a card; resume to go on with it, or choose another folder")
+        if self._read("made") is None:
+            self._keep("made", 0.0, {})
+
+    def depend_on(self, weights: Mapping[str, str | None]) -> None:
+        """Add the hash of each player's weights to the manifest of all further parts."""
+        self._made |= {"weights": dict(weights)}
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        values = read_kept(self.folder / f"{name}.json", self._made)
+        return None if values is None else values["part"]
+
+    def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
+        write_json(self.folder / f"{name}.json", {"manifest": self._made, "seconds": seconds, "part": part})
+
+    def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Read a part from its file, or make and keep it; the reason for a failure is kept instead, and retried on resume."""
+        kept = self._read(name)
+        if kept is not None and "missing" not in kept:
+            _log.info(f"{name}: kept")
+            return kept
+        _log.info(f"{name} ...")
+        start = time.perf_counter()
+        try:
+            part: dict[str, Any] = json.loads(json.dumps(make()))  # the values that reading the file would give
+        except ArchieError as error:
+            part = {"missing": str(error)}
+        self._keep(name, time.perf_counter() - start, part)
+        _log.info(f"{name}: {part.get('missing') or f'{time.perf_counter() - start:.0f} s'}")
+        return part
+
+
+def benchmark(
+    agent: str,
+    folder: Path,
+    protocol: Protocol = FULL,
+    resume: bool = False,
+    jobs: int = 1,
+    time_limit: float | None = None,
+) -> Card:
+    """Measure an agent, or the agent that a trainer makes.
+
+    Args:
+        agent: a name for `agents.load`, in which ``{rules}`` stands for the rules, or the path of a trainer's TOML file, which
+            is trained under each of the rules.
+        folder: keep parts, matches and weights here; `Card.write` adds the card.
+        protocol: deals, seeds and budgets.
+        resume: continue from the parts in ``folder``.
+        jobs: processes of the crosstable; results do not depend on it.
+        time_limit: seconds the agent may take for one call, see `evaluation.duplicate.umpire.TimedCalls`.
+
+    Raises:
+        ArchieError: for an agent that cannot be loaded under any of the rules, invalid numbers, and a folder of another card.
+    """
+    settings = replace(protocol.bound, seed=protocol.seed, time_limit=time_limit)
+    settings.check()
+    whole_number("jobs", jobs, 1)
+    if agent == "human":
+        raise ArchieError("agent human: expected a player that needs no terminal")
+    trained = agent.endswith(".toml")
+    if trained and not Path(agent).is_file():
+        raise ArchieError(f"{agent}: no such file, expected a TOML file of a trainer")
+    versions = manifest([agent], FULL_GAME, 0, protocol.seed, 0)
+    made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
+    if trained:
+        parts = _Parts(folder, made | {"configuration": Path(agent).read_text(encoding="utf-8")}, resume)
+        players, absent, weights = _players(
+            agent, lambda rules: train(Path(agent), rules, folder / "training" / rules)
+        )  # fmt: skip
+    else:
+        players, absent, weights = _players(agent, lambda rules: agent.replace("{rules}", rules))
+        parts = _Parts(folder, made, resume)
+    parts.depend_on(weights)
+
+    def under(rules: str, make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+        if rules in absent:
+            raise ArchieError(absent[rules])
+        return make(players[rules])
+
+    def exact(rules: str) -> Callable[[str], dict[str, Any]]:
+        form: Form | Literal["auto"] = protocol.midi if rules == "midi" else "auto"
+
+        def make(name: str) -> dict[str, Any]:
+            try:
+                return measure(load(name, rules), rules, form, time_limit=time_limit).to_dict()
+            except LooksAtSuitsError:
+                raise ArchieError(f"depends on suits, which protocol {protocol.name} does not measure in {rules}") from None
+
+        return make
+
+    def table(name: str) -> dict[str, Any]:
+        conditions = tournament.Conditions(protocol.deals, protocol.seed, FULL_GAME, time_limit=time_limit)
+        standings = tournament.play(
+            list(dict.fromkeys((name, *REFERENCES))), conditions, folder / "crosstable", jobs, True, _log.info
+        )
+        values, place = standings.table, standings.table.names.index(name)
+        row = {values.names[j]: _plain(values.cell(place, j)) for j in range(len(values.names)) if j != place}
+        total = _plain(values.total(place, range(len(values.names))))
+        return {"row": row, "total": total, "faults": standings.faults.get(name)}
+
+    def bound(name: str) -> dict[str, Any]:
+        found = best_response(name, FULL_GAME, settings, folder / "bound", True)
+        return found.to_dict() | {"text": format_bound(found)}
+
+    def speed(name: str) -> dict[str, Any]:
+        return measure_speed(load(name, FULL_GAME), protocol)
+
+    return Card(
+        agent, players, protocol,
+        {rules: parts.get(f"exact-{rules}", partial(under, rules, exact(rules))) for rules in SMALL},
+        parts.get("crosstable", lambda: under(FULL_GAME, table)),
+        parts.get("bound", lambda: under(FULL_GAME, bound)),
+        parts.get("speed", lambda: under(FULL_GAME, speed)),
+        {"versions": versions["versions"], "machine": versions["machine"], "time_limit": time_limit},
+    )  # fmt: skip
+
+
+def _players(agent: str, name_under: Callable[[str], str]) -> tuple[dict[str, str], dict[str, str], dict[str, str | None]]:
+    """Load the agent under each of the rules.
+
+    Returns:
+        By rules: names of the policies, reasons for failures, and hashes of the weights.
+
+    Raises:
+        ArchieError: if it cannot be loaded under any of the rules.
+    """
+    players, absent, weights = dict[str, str](), dict[str, str](), dict[str, str | None]()
+    for rules in (*SMALL, FULL_GAME):
+        try:
+            name = name_under(rules)
+            policy = load(name, rules)
+        except ArchieError as error:
+            absent[rules] = str(error)
+            continue
+        players[rules], weights[rules] = name, weights_hash(name, policy)
+    if not players:
+        raise ArchieError(f"{agent}: cannot be loaded under any of the rules: {'; '.join(dict.fromkeys(absent.values()))}")
+    return players, absent, weights
+
+
+def _plain(value: Estimate) -> dict[str, Any]:
+    return {"mbb_per_hand": value.mean, "standard_error": value.standard_error, "interval_95": list(value.interval)}
