@@ -1,4 +1,7 @@
-"""What happened in a hand, what a seat sees of it, and how it ended: the plain values that `Game` gives out."""
+"""The course of a hand, the view of a seat and the result: the plain values that `Game` gives out.
+
+All chips in them come from the engine, so a reader of these values never computes a wager.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +10,76 @@ from typing import Literal
 
 SEATS = ("player_0", "player_1")
 Half = Literal["high", "low", "pot"]
+Reason = Literal["half", "only_high", "only_low", "best_high", "equal_split", "fold", "forfeit"]
+"""Why a part of the pot was paid: both directions have a qualifier, one has, none has (`Rules.no_qualifier`), or a hand ended
+without a showdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened, in the order it did."""
+    """One event of a hand."""
 
-    kind: Literal["post", "bet", "draw", "deal"]
+    kind: Literal["post", "bet", "draw", "deal", "forfeit"]
     seat: int
     round: int
-    """Betting round it belongs to, from 0; draw r follows round r."""
+    """Betting round of the event, from 0; draw r follows round r."""
     action: int | None = None
     """The action taken, for ``bet`` and ``draw``."""
-    wager: int = 0
-    """Chips this player has put in during this round, for ``post`` and ``bet``."""
+    verb: str = ""
+    """``fold``, ``check``, ``call``, ``bet`` or ``raise``, for ``bet``."""
+    owed: int = 0
+    """Chips this seat had to add to call, before a ``bet``."""
+    to: int = 0
+    """Chips this seat has put in during this round, after a ``post`` or ``bet``."""
     cards: tuple[int, ...] = ()
-    """Cards thrown (``draw``) or dealt (``deal``), ascending."""
+    """Cards discarded (``draw``) or dealt (``deal``), ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Award:
-    """A part of the pot and who got it."""
+    """A part of the pot and its winners."""
 
     half: Half
     """``high`` or ``low`` half, or the whole ``pot``."""
     chips: tuple[int, int]
     """By seat."""
-    reason: str
+    reason: Reason
+    winners: tuple[int, ...]
+    """Seats that get this part: one, or both where they share it."""
+    values: tuple[int, int] | None = None
+    """High or low values compared, by seat (see `HandValues`); None where no hands were compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a hand ended."""
+    """The result of a hand."""
 
     net: tuple[int, int]
     """Chips won or lost, by seat; sums to 0."""
     paid: tuple[int, int]
     """Chips put in, by seat."""
     folded: int | None
-    """Seat that folded, or None after a showdown."""
+    """Seat that folded or forfeited the hand, or None after a showdown."""
     awards: tuple[Award, ...]
     """The parts of the pot in order: high, then low."""
+
+    @property
+    def scooped(self) -> int | None:
+        """Seat that won both halves alone, or None."""
+        winners = {award.winners for award in self.awards}
+        alone = len(self.awards) == 2 and len(winners) == 1 and winners <= {(0,), (1,)}
+        return self.awards[0].winners[0] if alone else None
+
+    @property
+    def quartered(self) -> int | None:
+        """Seat that shares one half and loses the other, so that it gets a quarter of the pot; or None."""
+        alone = [award.winners[0] for award in self.awards if len(award.winners) == 1]
+        return 1 - alone[0] if len(self.awards) == 2 and len(alone) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one seat knows (or everything, seen from above)."""
+    """The knowledge of one seat, or, seen from above, everything."""
 
     seat: int | None
     """The seat that looks; None sees both hands."""
@@ -62,14 +89,18 @@ class View:
     drawing: bool
     paid: tuple[int, int]
     """Chips in the pot, by seat."""
+    wagered: tuple[int, int]
+    """Those of them put in during this betting round."""
     hands: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
     """Cards by seat, ascending; None = face down."""
     draws: tuple[tuple[int, ...], tuple[int, ...]]
-    """Cards thrown in each draw so far, by seat, where this seat may know."""
+    """Cards discarded in each draw so far, by seat, where this seat may know."""
     committed: tuple[bool, bool]
     """Seats that have committed a discard and wait for the replacements, where this seat may know."""
-    wagers: tuple[tuple[tuple[int, int], ...], ...]
-    """(seat, action) for each betting action of each round."""
+    betting: tuple[tuple[Event, ...], ...]
+    """Blinds and betting actions of each round."""
     legal: tuple[int, ...]
-    """Legal actions, if this seat is to act (from above: of whoever is)."""
+    """Legal actions, if this seat is to act; from above, those of the seat to act."""
+    choices: tuple[Event, ...]
+    """The events that the betting actions among ``legal`` would be."""
     result: Result | None

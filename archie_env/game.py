@@ -1,4 +1,4 @@
-"""One hand, checked and readable: legal actions, apply, what a seat sees, who won which half and why.
+"""One hand, checked and readable: legal actions, `Game.apply`, the view of a seat, and the result with its reasons.
 
 Seats are 0 (``player_0``) and 1 (``player_1``).  `Game` adds no rule: every answer comes from the engine's record.
 
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env._core.showdown import award
-from archie_env._core.state import FOLD, GAME, NO_CARD, RAISE
-from archie_env.actions import describe_legal, discards
+from archie_env._core.state import DISCARD, FOLD, GAME, NO_CARD, RAISE
+from archie_env.actions import describe_legal, discards, format_action
 from archie_env.cards import check_cards, format_cards
 from archie_env.errors import IllegalActionError, OrderError
-from archie_env.events import SEATS, Award, Event, Half, Result, View
+from archie_env.events import SEATS, Award, Event, Half, Reason, Result, View
 from archie_env.hands import HandValues
 from archie_env.observation import width
 from archie_env.rulebook import ReadsRulebook
@@ -71,13 +71,13 @@ class Game(ReadsRulebook):
         """All cards in the order they are dealt."""
         self._events: list[Event] = []
         self._actions: list[int] = []
-        self._paid_before = 0  # chips each had put in when this betting round began
+        self._paid_before = 0  # chips of each player when this betting round began
         self._open()
 
     def _open(self) -> None:
         big_blind = 1 - self.dealer
         for seat in (self.dealer, big_blind):
-            self._events.append(Event("post", seat, 0, wager=self.paid[seat]))
+            self._events.append(Event("post", seat, 0, to=self.paid[seat]))
         for seat in (big_blind, self.dealer):
             self._events.append(Event("deal", seat, 0, cards=self._cards(seat, 0)))
 
@@ -91,8 +91,8 @@ class Game(ReadsRulebook):
         return pair[::-1] if self.dealer else pair
 
     def _cards(self, seat: int, betting_round: int) -> tuple[int, ...]:
-        places = self._games["hand"][0, seat ^ self.dealer, betting_round, : self.rules.hand_size]
-        return tuple(c for c in places.tolist() if c != NO_CARD)
+        cards = self._games["hand"][0, seat ^ self.dealer, betting_round, : self.rules.hand_size]
+        return tuple(c for c in cards.tolist() if c != NO_CARD)
 
     @property
     def dealer(self) -> int:
@@ -132,12 +132,12 @@ class Game(ReadsRulebook):
 
     @property
     def actions(self) -> tuple[int, ...]:
-        """Every action so far, both players' in one line."""
+        """Every action so far, of both players in the order played."""
         return tuple(self._actions)
 
     @property
     def history(self) -> tuple[Event, ...]:
-        """Everything that happened, in order, all cards open."""
+        """Every event so far in order, all cards open."""
         return tuple(self._events)
 
     def owes(self, seat: int) -> int:
@@ -163,7 +163,7 @@ class Game(ReadsRulebook):
         return row
 
     def legal_actions(self) -> tuple[int, ...]:
-        """What the seat to act may do, ascending; empty when the hand is over."""
+        """Legal actions of the seat to act, ascending; empty when the hand is over."""
         seat = self.to_act
         return () if seat is None else tuple(np.flatnonzero(self.mask(seat)).tolist())
 
@@ -178,14 +178,17 @@ class Game(ReadsRulebook):
         if seat is None:
             raise OrderError(f"action {action!r}: the hand is over ({self.position(None)})")
         number = action_number(action)
+        owed, wagers = self.owes(seat), self._field("wagers")
         if table.play_table(self._games, self._books, number) == table.ILLEGAL:
             raise self.illegal(action)
         self._actions.append(number)
         if not drawing:
-            self._events.append(Event("bet", seat, betting_round, number, self.paid[seat] - self._paid_before))
+            verb = format_action(number, owes=bool(wagers if number == RAISE else owed))
+            to = self.paid[seat] - self._paid_before
+            self._events.append(Event("bet", seat, betting_round, number, verb, owed, to))
             return
-        thrown = discards(number, self._cards(seat, betting_round))
-        self._events.append(Event("draw", seat, betting_round, number, cards=thrown))
+        discarded = discards(number, self._cards(seat, betting_round))
+        self._events.append(Event("draw", seat, betting_round, number, cards=discarded))
         if self.round > betting_round:
             self._paid_before = self.paid[0]
             for position in (1, 0):
@@ -193,6 +196,20 @@ class Game(ReadsRulebook):
                 kept = set(self._cards(seat, betting_round))
                 new = tuple(c for c in self._cards(seat, betting_round + 1) if c not in kept)
                 self._events.append(Event("deal", seat, betting_round + 1, cards=new))
+
+    def forfeit(self, seat: int) -> None:
+        """End the hand as lost by a seat, whoever is to act: it loses what it has paid, and the other takes the pot.
+
+        For a player that left or failed: folding is an action of the game, and legal only in front of a wager.
+        """
+        check_seat("seat", seat)
+        if self.over:
+            raise OrderError(f"forfeit: the hand is over ({self.position(None)})")
+        position = seat ^ self.dealer
+        paid = self.paid[seat]
+        self._games["over"], self._games["folded"] = 1, position + 1
+        self._games["net"] = paid if position else -paid  # of the dealer
+        self._events.append(Event("forfeit", seat, self.round))
 
     def illegal(self, action: object) -> IllegalActionError:
         """The error for an action that is not legal here."""
@@ -209,18 +226,18 @@ class Game(ReadsRulebook):
         owed = "" if self.to_act is None else f", {self.owes(self.to_act)} to call"
         return (
             f"{who}, {cards}, pot {sum(self.paid)}{owed}, rules {self.rules.name}, dealer {SEATS[self.dealer]}, "
-            f"actions so far: {' '.join(self._told(seat)) or 'none'}"
+            f"actions so far: {' '.join(self._known_actions(seat)) or 'none'}"
         )
 
-    def _told(self, seat: int | None) -> list[str]:
-        """The actions so far as far as a seat may know them: of the other's discards the counts, once public."""
-        told = []
+    def _known_actions(self, seat: int | None) -> list[str]:
+        """The actions so far as a seat may know them: the other's discards as counts, once public."""
+        known = []
         for event in self._events:
             if event.kind == "bet" or (event.kind == "draw" and seat in (None, event.seat)):
-                told.append(str(event.action))
+                known.append(str(event.action))
             elif event.kind == "draw":
-                told.append(f"({len(event.cards)} thrown)" if self._public(event) else "(committed)")
-        return told
+                known.append(f"({len(event.cards)} discarded)" if self._public(event) else "(committed)")
+        return known
 
     def _public(self, event: Event) -> bool:
         """Whether a discard's count is known to the other seat: dealt, or announced in sequential order (R5.1)."""
@@ -229,17 +246,17 @@ class Game(ReadsRulebook):
     # ---- looking
 
     def view(self, seat: int | None = None) -> View:
-        """What a seat knows; None looks from above and sees every card."""
+        """The hand as a seat knows it; None looks from above and sees every card."""
         if seat is not None:
             check_seat("seat", seat, ", or None to see both hands")
         result = self.result if self.over else None
         shown = result is not None and result.folded is None
         draws: tuple[list[int], list[int]] = ([], [])
         committed = [False, False]
-        wagers: list[list[tuple[int, int]]] = [[] for _ in range(self.round + 1)]
+        betting: list[list[Event]] = [[] for _ in range(self.round + 1)]
         for event in self._events:
-            if event.kind == "bet" and event.action is not None:
-                wagers[event.round].append((event.seat, event.action))
+            if event.kind in ("post", "bet"):
+                betting[event.round].append(event)
             elif event.kind == "draw" and (seat in (None, event.seat) or self._public(event)):
                 draws[event.seat].append(len(event.cards))
                 committed[event.seat] = event.round == self.round
@@ -252,17 +269,25 @@ class Game(ReadsRulebook):
             round=self.round,
             drawing=self.drawing,
             paid=self.paid,
+            wagered=(self.paid[0] - self._paid_before, self.paid[1] - self._paid_before),
             hands=(hands[0], hands[1]),
             draws=(tuple(draws[0]), tuple(draws[1])),
             committed=(committed[0], committed[1]),
-            wagers=tuple(map(tuple, wagers)),
+            betting=tuple(map(tuple, betting)),
             legal=legal,
+            choices=tuple(self._event_of(action) for action in legal if action < DISCARD),
             result=result,
         )
 
+    def _event_of(self, action: int) -> Event:
+        """The event that a legal betting action would be."""
+        after = self.clone()
+        after.apply(action)
+        return after._events[-1]
+
     @property
     def result(self) -> Result:
-        """How the hand ended; raises `OrderError` while it goes on."""
+        """The result of the finished hand; raises `OrderError` before its end."""
         if not self.over:
             raise OrderError(f"result: the hand is not over ({self.position(None)})")
         net = self._field("net")
@@ -272,7 +297,8 @@ class Game(ReadsRulebook):
             return Result(by_seat, self.paid, None, self._awards())
         loser = folded ^ self.dealer
         pot = (sum(self.paid), 0) if loser else (0, sum(self.paid))
-        return Result(by_seat, self.paid, loser, (Award("pot", pot, f"{SEATS[loser]} folded"),))
+        reason: Reason = "fold" if self._forfeited is None else "forfeit"
+        return Result(by_seat, self.paid, loser, (Award("pot", pot, reason, (1 - loser,)),))
 
     def _awards(self) -> tuple[Award, ...]:
         """The parts of the pot after a showdown (R4)."""
@@ -281,32 +307,20 @@ class Game(ReadsRulebook):
         paid, big_blind, book = self.paid[0], 1 - self.dealer, self._books[0]
         mine = [int(x) for x in award(book, paid, high_0, high_1, low_0, low_1, big_blind == 0)]
         other = [int(x) for x in award(book, paid, high_1, high_0, low_1, low_0, big_blind == 1)]
-        highs, lows = (values.high_text(high_0), values.high_text(high_1)), (values.low_text(low_0), values.low_text(low_1))
-        whole = 2 * paid
-        qualified = values.qualifies_high(max(high_0, high_1))
-        awards = []
-        for place, texts, order in ((0, highs, high_0 - high_1), (1, lows, low_0 - low_1)):
-            chips = (mine[place], other[place])
-            if not sum(chips):
-                continue
-            half: Half = "pot" if sum(chips) == whole else "high" if place == 0 else "low"
-            if order == 0:
-                reason = f"both have {texts[0]}"
-            else:
-                winner = int(order < 0)
-                reason = f"{SEATS[winner]} has {texts[winner]}" + (f", {SEATS[1 - winner]} {texts[1 - winner]}")
-            if half == "pot":
-                only = "only low qualifies" if place else "only high qualifies"
-                reason += f"; {only if place or qualified else 'nobody qualifies, so the best high takes the pot'}"
-            awards.append(Award(half, chips, reason))
-        if not awards:
-            awards.append(Award("pot", (mine[2], other[2]), "nobody qualifies, so the pot is divided"))
-        return tuple(awards)
+        for_high, for_low, divided = zip(mine, other, strict=True)
+        highs, lows = (high_0, high_1), (low_0, low_1)
+        if any(divided):
+            return (Award("pot", divided, "equal_split", (0, 1)),)
+        if any(for_high) and any(for_low):
+            return _part("high", for_high, "half", highs), _part("low", for_low, "half", lows)
+        if any(for_low):
+            return (_part("pot", for_low, "only_low", lows),)
+        return (_part("pot", for_high, "only_high" if values.qualifies_high(max(highs)) else "best_high", highs),)
 
     # ---- copies
 
     def clone(self) -> Game:
-        """A copy with the same future; neither notices what happens to the other."""
+        """A copy with the same future, independent of this game."""
         copy = Game.__new__(Game)
         copy.__dict__.update(self.__dict__)
         copy._games = self._games.copy()
@@ -328,10 +342,20 @@ class Game(ReadsRulebook):
     __hash__ = None  # type: ignore[assignment]  # a game changes as it is played
 
     def _identity(self) -> tuple[object, ...]:
-        return self.rules, self.replacements, self.dealer, self.deck, tuple(self._actions)
+        return self.rules, self.replacements, self.dealer, self.deck, tuple(self._actions), self._forfeited
+
+    @property
+    def _forfeited(self) -> int | None:
+        return self._events[-1].seat if self._events[-1].kind == "forfeit" else None
 
     def __repr__(self) -> str:
         return f"<Game: {self.position(None)}>"
+
+
+def _part(half: Half, chips: tuple[int, int], reason: Reason, values: tuple[int, int]) -> Award:
+    """A part of the pot that the better of two hand values wins, or that equal ones share."""
+    first, second = values
+    return Award(half, chips, reason, (0, 1) if first == second else (int(second > first),), values)
 
 
 ANY_DECK: Final[NDArray[np.int8]] = np.zeros(52, np.int8)

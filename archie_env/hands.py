@@ -1,7 +1,7 @@
 """Hand values in words: ``pair of nines``, ``seven-five low``, and whether they qualify.
 
-A value is what the engine compares: an int, better higher.  The full text of a value names every rank that is compared, and so
-has an exact inverse.
+The engine compares values: ints, better higher.  The full text of a value names every rank that is compared, and so has an
+exact inverse.
 
 >>> values = HandValues("archie")
 >>> high, low = values.of(parse_cards("9c 9h 7d 7s 2c"))
@@ -39,6 +39,7 @@ from archie_env._core.tables import (
 )
 from archie_env.cards import RANKS, check_cards, parse_cards
 from archie_env.errors import CardError, NotationError
+from archie_env.events import Award
 from archie_env.rulebook import highest_low_rank, lowest_qualifying_high, rulebook
 from archie_env.rules import Rules, as_rules
 
@@ -76,10 +77,10 @@ def _high_name(key: Key) -> str:
 
 
 def _high_text(key: Key) -> str:
-    """The name and the ranks it leaves unsaid, by which two hands of that name differ."""
+    """The name, and the ranks by which two hands of that name differ."""
     category, order = key
-    said = {TWO_PAIR: 2, FULL_HOUSE: 2}.get(category, 1)
-    rest = "-".join(RANKS[r] for r in order[said:])
+    named = {TWO_PAIR: 2, FULL_HOUSE: 2}.get(category, 1)
+    rest = "-".join(RANKS[r] for r in order[named:])
     return f"{_high_name(key)}, {rest}" if rest else _high_name(key)
 
 
@@ -111,16 +112,16 @@ class HandValues:
         hand = sorted(check_cards(cards, self.rules.deck, "hand"))
         if len(hand) != self.rules.hand_size:
             raise CardError(f"hand of {len(hand)} cards: expected {self.rules.hand_size}")
-        places = np.array([*hand, *[NO_CARD] * (MAX_HAND - len(hand))], np.int8)
+        padded = np.array([*hand, *[NO_CARD] * (MAX_HAND - len(hand))], np.int8)
         book = self._books[0]
-        return int(high_value(book, places)), int(low_value(book, places))
+        return int(high_value(book, padded)), int(low_value(book, padded))
 
     def qualifies_high(self, high: int) -> bool:
-        """Whether a high value reaches the qualifier (R3.2)."""
+        """Return whether a high value reaches the qualifier (R3.2)."""
         return high >= self.high_qualifier
 
     def high_name(self, high: int) -> str:
-        """What a player would call it: ``pair of nines``."""
+        """The name that players use: ``pair of nines``."""
         return _high_name(self._highs[self._check(high, self._highs, "high") - 1])
 
     def high_text(self, high: int) -> str:
@@ -128,7 +129,7 @@ class HandValues:
         return _high_text(self._highs[self._check(high, self._highs, "high") - 1])
 
     def low_name(self, low: int) -> str:
-        """What a player would call it: ``seven-five low``, ``no low`` for 0."""
+        """The name that players use: ``seven-five low``, ``no low`` for 0."""
         return "no low" if low == 0 else _low_name(self._lows[self._check(low, self._lows, "low") - 1])
 
     def low_text(self, low: int) -> str:
@@ -144,10 +145,23 @@ class HandValues:
         return self._find(text, {"no low": 0} | {_low_text(key): v for v, key in enumerate(self._lows, 1)}, "low hand")
 
     def describe(self, cards: Sequence[int] | str) -> str:
-        """A hand in one line, with whether it qualifies each way."""
+        """A hand in one line, every rank named: ``pair of nines, A-7-2 (qualifies); no low``."""
         high, low = self.of(cards)
         reached = "qualifies" if self.qualifies_high(high) else "does not qualify"
         return f"{self.high_text(high)} ({reached}); {self.low_name(low)}"
+
+    def summary(self, cards: Sequence[int] | str) -> str:
+        """A hand in a few words: ``pair of nines, no low`` or ``pair of deuces (does not qualify), no low``."""
+        high, low = self.of(cards)
+        reached = "" if self.qualifies_high(high) else " (does not qualify)"
+        return f"{self.high_name(high)}{reached}, {self.low_name(low)}"
+
+    def value_text(self, award: Award, seat: int) -> str:
+        """The hand of a seat as an award compared it: its `low_text` for a low, else its `high_text`."""
+        if award.values is None:
+            raise CardError(f"award for {award.reason}: no hands were compared")
+        is_low = award.half == "low" or award.reason == "only_low"
+        return self.low_text(award.values[seat]) if is_low else self.high_text(award.values[seat])
 
     @staticmethod
     def _check(value: int, classes: Sequence[object], what: str) -> int:

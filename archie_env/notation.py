@@ -1,7 +1,7 @@
 r"""Hand histories as text, with an exact inverse.
 
-``dump`` writes every card and action of a hand; ``parse`` plays it again and checks every line of the text against what
-happened, so a history can't lie.  Several hands in one text are separated by blank lines.
+``dump`` writes every card and action of a hand; ``parse`` plays the hand again and refuses a text that differs in any line.
+Several hands in one text are separated by blank lines.
 
 >>> game = Game(seed=7, dealer=0)
 >>> game.apply(2); game.apply(0)
@@ -25,16 +25,17 @@ import json
 import re
 from collections.abc import Iterator
 
-from archie_env._core.state import CALL, FOLD
-from archie_env.actions import discard
+from archie_env.actions import CALL, FOLD, RAISE, discard
 from archie_env.cards import format_cards, parse_cards
 from archie_env.errors import ArchieError, CardError, NotationError, RulesError
-from archie_env.game import SEATS, Event, Game
-from archie_env.rendering.wording import short
+from archie_env.events import SEATS, Award, Event
+from archie_env.game import Game
+from archie_env.rendering import wording
 from archie_env.rules import PRESETS, Rules
 
 _TITLE = "Archie hand history 1"
-_ACTS = re.compile(r"(player_[01]) (folds|checks|calls|bets|raises|stands pat|discards)(.*)")
+_ACTS = re.compile(r"(player_[01]) (folds|checks|calls|bets|raises|stands pat|discards|gives the hand up)(.*)")
+_WITH_CARDS = re.compile(r"(deck |player_[01] is dealt |player_[01] discards )(.*)")
 
 
 def _format_rules(rules: Rules) -> str:
@@ -52,54 +53,60 @@ def _parse_rules(text: str) -> Rules:
         raise
     except (ValueError, TypeError, RecursionError):  # no JSON, or a number or depth beyond what Python reads or prints
         pass
-    raise RulesError(f"rules {short(text, 200)!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
+    raise RulesError(f"rules {wording.short(text, 200)!r}: expected one of {', '.join(PRESETS)}, or the options as JSON")
 
 
-def describe_event(event: Event, owed: int = 0, wager: int = 0) -> str:
-    """One event in words.
-
-    Args:
-        event: what happened.
-        owed: chips the player owed before a betting action: it tells a call from a check.
-        wager: chips of the highest wager of this round before the action: it tells a raise from a bet.
-    """
-    who = SEATS[event.seat]
+def describe_event(event: Event) -> str:
+    """One event in words, all cards open."""
+    name = SEATS[event.seat]
     if event.kind == "deal":
-        return f"{who} is dealt {format_cards(event.cards, ' ')}"
+        return f"{name} is dealt {format_cards(event.cards, ' ')}"
     if event.kind == "draw":
-        return f"{who} discards {format_cards(event.cards, ' ')}" if event.cards else f"{who} stands pat"
-    if event.action == FOLD:
-        return f"{who} folds"
-    if event.action == CALL:
-        return f"{who} calls {owed}" if owed else f"{who} checks"
-    return f"{who} raises to {event.wager}" if wager else f"{who} bets {event.wager}"
+        return f"{name} discards {format_cards(event.cards, ' ')}" if event.cards else f"{name} stands pat"
+    if event.kind == "forfeit":
+        return f"{name} gives the hand up"
+    return f"{wording.says(name, event.verb)}{wording.amount(event)}"
+
+
+def _describe_award(award: Award, rules: Rules) -> str:
+    shares = " and ".join(f"{SEATS[s]} wins {chips}" for s, chips in enumerate(award.chips) if chips)
+    reasons = wording.award_reasons(award, rules)
+    if award.values is not None and len(award.winners) == 1:  # "player_0 has a wheel, player_1 no low"
+        winner, loser, *others = reasons
+        reasons = [f"{winner}, {loser.replace(' has ', ' ', 1)}", *others]
+    return f"{shares}{'' if award.half == 'pot' else f' for {award.half}'}: {'; '.join(reasons)}"
+
+
+def _lines(game: Game) -> Iterator[str]:
+    """The lines of a history after its head."""
+    heading = ""
+    for event in game.history:
+        if event.kind in ("bet", "draw"):
+            stage = f"-- {'betting round' if event.kind == 'bet' else 'draw'} {event.round + 1} --"
+            if stage != heading:
+                yield stage
+            heading = stage
+        if event.kind == "post":
+            yield f"{SEATS[event.seat]} posts the {'small' if event.seat == game.dealer else 'big'} blind {event.to}"
+        elif event.kind != "deal" or event.cards:
+            yield describe_event(event)
+    if game.over:
+        for award in game.result.awards:
+            yield _describe_award(award, game.rules)
+        net = game.result.net
+        yield f"net {SEATS[0]} {net[0]:+d}, {SEATS[1]} {net[1]:+d}"
 
 
 def transcript(game: Game) -> Iterator[str]:
-    """The hand in words, a line at a time, all cards open."""
-    heading, wagers = "", [0, 0]
-    for event in game.history:
-        stages = {"bet": f"-- betting round {event.round + 1} --", "draw": f"-- draw {event.round + 1} --"}
-        stage = stages.get(event.kind, heading)
-        if stage != heading:
-            heading = stage
-            wagers = wagers if event.round == 0 else [0, 0]  # the blinds count in the first round (R1.2)
-            yield stage
-        if event.kind == "deal" and not event.cards:
-            continue
-        if event.kind == "post":
-            blind = "small" if event.seat == game.dealer else "big"
-            yield f"{SEATS[event.seat]} posts the {blind} blind {event.wager}"
-        else:
-            yield describe_event(event, wagers[1 - event.seat] - wagers[event.seat], max(wagers))
-        if event.kind in ("post", "bet"):
-            wagers[event.seat] = event.wager
-    if game.over:
-        for part in game.result.awards:
-            winners = " and ".join(f"{SEATS[s]} wins {chips}" for s, chips in enumerate(part.chips) if chips)
-            yield f"{winners or 'nobody wins anything'}{'' if part.half == 'pot' else f' for {part.half}'}: {part.reason}"
-        net = game.result.net
-        yield f"net {SEATS[0]} {net[0]:+d}, {SEATS[1]} {net[1]:+d}"
+    """The hand in words for a reader, a line at a time, all cards open.
+
+    The lines of `dump` after its head, and before the last one the name of a scoop or a quarter, which the file leaves out.
+    """
+    lines = list(_lines(game))
+    division = wording.division_words(game.result) if game.over else ""
+    if division:
+        lines.insert(-1, division)
+    yield from lines
 
 
 def dump(game: Game) -> str:
@@ -110,83 +117,102 @@ def dump(game: Game) -> str:
         f"replacements {game.replacements}",
         f"deck {format_cards(game.deck)}",
     )
-    return "\n".join((*head, *transcript(game))) + "\n"
+    return "\n".join((*head, *_lines(game))) + "\n"
 
 
-def _header(lines: list[str], place: int, word: str) -> str:
-    if place >= len(lines) or not lines[place].startswith(f"{word} "):
-        found = repr(lines[place]) if place < len(lines) else "the end of the text"
-        raise NotationError(f"line {place + 1}: expected '{word} ...', found {found}")
-    return lines[place][len(word) + 1 :]
+def _header(lines: list[str], i: int, word: str) -> str:
+    if i >= len(lines) or not lines[i].startswith(f"{word} "):
+        found = repr(lines[i]) if i < len(lines) else "the end of the text"
+        raise NotationError(f"line {i + 1}: expected '{word} ...', found {found}")
+    return lines[i][len(word) + 1 :]
 
 
-def _action(game: Game, line: str) -> int | None:
-    """The action a line reports, or None for a line that only tells what follows from the actions."""
+def _play_line(game: Game, line: str) -> None:
+    """Play the action that a line reports; other lines follow from the actions."""
     match = _ACTS.fullmatch(line)
     if match is None:
-        return None
-    who, verb, rest = match.groups()
-    seat = SEATS.index(who)
-    if verb in ("stands pat", "discards"):
-        return discard(game.hands[seat], parse_cards(rest))
-    return {"folds": 0, "checks": 1, "calls": 1, "bets": 2, "raises": 2}[verb]
+        return
+    name, verb, rest = match.groups()
+    seat = SEATS.index(name)
+    if verb == "gives the hand up":
+        game.forfeit(seat)
+    elif verb in ("stands pat", "discards"):
+        game.apply(discard(game.hands[seat], parse_cards(rest)))
+    else:
+        game.apply({"folds": FOLD, "checks": CALL, "calls": CALL, "bets": RAISE, "raises": RAISE}[verb])
 
 
-def _check_text(text: object) -> None:
+def _check_text(text: object) -> str:
+    """The text without a byte order mark."""
     if not isinstance(text, str):
         raise NotationError(f"hand history: expected text, found {type(text).__name__}")
+    return text.removeprefix("\ufeff")
 
 
-def parse(text: str) -> Game:
-    """The hand that `dump` wrote.
+def _canonical(line: str) -> str:
+    """The line with its cards written as `dump` writes them."""
+    match = _WITH_CARDS.fullmatch(line)
+    if match is None:
+        return line
+    start, cards = match.groups()
+    try:
+        return start + format_cards(parse_cards(cards), "" if start == "deck " else " ")
+    except CardError:
+        return line  # refused where it is read
 
-    Raises:
-        NotationError: naming the line that does not parse, is illegal, or tells something else than what the cards and the
-            actions before it lead to.
-    """
-    _check_text(text)
-    lines = [line.rstrip() for line in text.strip().splitlines()]
+
+def _play_lines(lines: list[str]) -> Game:
+    """The game of a history, its head checked and its actions played; errors name the line."""
     if not lines or lines[0] != _TITLE:
         raise NotationError(f"line 1: expected {_TITLE!r}, found {lines[0] if lines else 'the end of the text'!r}")
-    place = 1
+    i = 1
     try:
         rules = _parse_rules(_header(lines, 1, "rules"))
-        replacements = _header(lines, place := 2, "replacements")
-        deck = parse_cards(_header(lines, place := 3, "deck"))
+        replacements = _header(lines, i := 2, "replacements")
+        deck = parse_cards(_header(lines, i := 3, "deck"))
         first = "player_0" if lines[4:5] and lines[4].startswith("player_0") else "player_1"
-        _header(lines, place := 4, first)
+        _header(lines, i := 4, first)
         if len(deck) != rules.deck_size:
-            place = 3
+            i = 3
             raise CardError(f"deck of {len(deck)} cards: expected all {rules.deck_size}")
         game = Game(rules, dealer=SEATS.index(first), deck=deck, replacements=replacements)  # type: ignore[arg-type]
-        for place in range(5, len(lines)):
-            action = _action(game, lines[place])
-            if action is not None:
-                game.apply(action)
+        for i in range(5, len(lines)):
+            _play_line(game, lines[i])
     except NotationError:
         raise
     except ArchieError as error:
-        raise NotationError(f"line {place + 1}: {error}") from error
-    for place, (told, happened) in enumerate(zip(lines, dump(game).splitlines(), strict=False)):
-        if told != happened:
-            raise NotationError(f"line {place + 1}: the text says {told!r}, but what happened is {happened!r}")
-    missing = len(dump(game).splitlines()) - len(lines)
-    if missing:
-        where, what = (len(lines), "ends early") if missing > 0 else (len(dump(game).splitlines()), "goes on after the hand")
-        raise NotationError(f"line {where + 1}: the text {what}")
+        raise NotationError(f"line {i + 1}: {error}") from error
+    return game
+
+
+def parse(text: str) -> Game:
+    """The hand that `dump` wrote.  Cards may be written in any form that `parse_cards` reads.
+
+    Raises:
+        NotationError: naming the first line that does not parse, is illegal, or differs from the hand that the cards and the
+            actions before it lead to.
+    """
+    lines = [_canonical(line.rstrip()) for line in _check_text(text).strip().splitlines()]
+    game = _play_lines(lines)
+    expected = dump(game).splitlines()
+    for i, (found, line) in enumerate(zip(lines, expected, strict=False)):
+        if found != line:
+            raise NotationError(f"line {i + 1}: found {found!r}, but by the cards and actions before it this is {line!r}")
+    if len(lines) < len(expected):
+        raise NotationError(f"line {len(lines) + 1}: the text ends early")
+    if len(lines) > len(expected):
+        raise NotationError(f"line {len(expected) + 1}: the text goes on after the hand")
     return game
 
 
 def parse_all(text: str) -> list[Game]:
     """Every hand of a text in which blank lines separate them; errors name the line of the whole text."""
-    _check_text(text)
     games: list[Game] = []
     block: list[str] = []
     start = 0
-    lines = text.splitlines()
-    for place, line in enumerate([*lines, ""]):
+    for i, line in enumerate([*_check_text(text).splitlines(), ""]):
         if line.strip():
-            start = start if block else place
+            start = start if block else i
             block.append(line)
         elif block:
             try:

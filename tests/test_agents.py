@@ -1,4 +1,4 @@
-"""Who plays: legality everywhere, what the rule-based player knows, and the person at the terminal."""
+"""Agents: legal actions everywhere, and the knowledge of the rule-based player."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from agents import _kernels, _rule_kernels, load, names, weights_file
 from agents import rows as read
 from agents.archive import read_archive, write_archive
-from agents.human import HumanPolicy, read_answer
+from agents.human import HumanPolicy
 from agents.ppo import PPOPolicy
 from agents.rows import layout
 from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
-from archie_env.batch import Batch, Hands
+from archie_env.batch import Batch
 from archie_env.cards import parse_cards
-from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.errors import ArchieError
 from archie_env.observation import decode, fields, scaled, width
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
@@ -407,86 +407,3 @@ def test_the_rule_based_player_beats_the_simple_ones(other: str) -> None:
 def test_the_rule_based_player_beats_the_simple_ones_under_other_rules(rules: str) -> None:
     for other in ("call_draw", "raise_draw", "uniform"):
         assert play_match(load("rule_based", rules), load(other, rules), 6000, seed=10, rules=rules).mbb.significance > 4
-
-
-class Terminal:
-    """A person who says these lines, and what they were shown."""
-
-    def __init__(self, *answers: str, rules: str = "archie") -> None:
-        self.screen = io.StringIO()
-        self.player = HumanPolicy(rules, io.StringIO("".join(f"{a}\n" for a in answers)), self.screen)
-
-    def play(self, other: str, seat: int, deal: int = 5, rules: str = "archie") -> Hands:
-        """One hand with the person dealing (seat 0) or in the big blind."""
-        hands, rng = Hands([deal], [seat], rules, seed=1), np.random.default_rng(0)
-        players: tuple[Policy, Policy] = (self.player, load(other, rules))
-        while not hands.over:
-            for who, player in enumerate(players):
-                places, rows, masks = hands.waiting(who)
-                if len(places):
-                    hands.play(places, player.act(rows, masks, rng))
-        return hands
-
-
-def test_a_person_plays_a_hand_in_words() -> None:
-    table = Terminal("raise", "discard Qs 8c", "check", "pat", "k", "PAT", "fold", "check")
-    hands = table.play("call_draw", 0)
-    shown = table.screen.getvalue()
-    assert not hands.folded.any()
-    assert "Round 1: you deal, pot 3, 1 to call" in shown
-    assert "your hand  3d 4d 8c Qs Ac   ace high" in shown
-    assert "you may: 0 fold, 1 call, 2 raise" in shown
-    assert "round 1: you raise, they call" in shown
-    assert "pat, or discard up to 5 of 3d 4d 8c Qs Ac" in shown
-    assert "you drew 2; they drew" in shown
-    assert "not possible here; you may: 1 check, 2 bet" in shown  # the fold
-    assert hands.games["draws"][0, 0].tolist() == [3, 1, 1]
-
-
-def test_a_person_is_asked_again_until_the_answer_makes_sense() -> None:
-    table = Terminal("?", "", "xyz", "99", "discard 9h", "1", "d 2x", "d 2c", "3", "d 8C qs", "quit")
-    with pytest.raises(PlayerLeftError):
-        table.play("call_draw", 0)
-    shown = table.screen.getvalue()
-    for message in (
-        "discard 9h Js                    throw these cards",
-        "nothing entered",
-        "action 'xyz': expected",
-        "99: name the cards to throw, or pat",
-        "card '2x': expected a rank",
-        "discard 2c: the hand is 3d 4d 8c Qs Ac",
-        "3: name the cards",
-        "you drew 2",
-    ):
-        assert message in shown
-
-
-def test_the_big_blind_may_raise_and_not_bet_before_the_draw() -> None:
-    table = Terminal("r", "pat", "fold")
-    with pytest.raises(PlayerLeftError):
-        table.play("call_draw", 1)
-    assert "you may: 1 check, 2 raise" in table.screen.getvalue()
-    assert "they call, you raise, they call" in table.screen.getvalue()
-
-
-def test_a_person_leaves_with_the_end_of_the_input() -> None:
-    with pytest.raises(PlayerLeftError, match="left the table"):
-        Terminal().play("call", 0)
-
-
-def test_a_person_plays_small_games_too() -> None:
-    table = Terminal("call", "pat", "check", "check", rules="mini")
-    assert table.play("call", 0, rules="mini").over
-    assert "your hand" in table.screen.getvalue()
-
-
-def test_short_answers_mean_the_same_as_long_ones() -> None:
-    hand = parse_cards("2c7d9hJsAs")
-    for short, long in (("f", "fold"), ("K", "check"), ("c", "call"), ("b", "bet"), ("r", "raise"), ("p", "stand pat")):
-        assert read_answer(short, hand) == read_answer(long, hand)
-    assert read_answer("d 9hjs", hand) == read_answer("discard Js 9H", hand) == 15
-
-
-def test_a_persons_probabilities_are_not_known() -> None:
-    with pytest.raises(ArchieError, match="call act"):
-        HumanPolicy().probabilities(*situations("archie"))

@@ -206,7 +206,7 @@ def test_nobody_qualifies() -> None:
     assert check_down(rigged(*hands)).result.net == (-2, 2)
     assert check_down(rigged(*hands, rules="pagat")).result.net == (0, 0)
     eights = ("8h8dKc4s2h", "AcQdJs9h3c")
-    assert check_down(rigged(*eights)).result.awards[0].reason.endswith("only high qualifies")
+    assert check_down(rigged(*eights)).result.awards[0].reason == "only_high"
     assert check_down(rigged(*eights, rules="pagat")).result.net == (0, 0)
 
 

@@ -63,16 +63,16 @@ def fitting(text: str, size: int, width: float) -> int:
 
 
 def wrapped(text: str, size: int, width: float, lines: int = 1) -> list[str]:
-    """A text in at most so many lines of that width; what does not fit ends in dots."""
+    """A text in at most so many lines of that width; a longer one ends in dots."""
     rows: list[str] = []
     row = ""
     words = text.split()
-    for place, word in enumerate(words):
+    for i, word in enumerate(words):
         longer = f"{row} {word}".strip()
         if text_width(longer, size) <= width:
             row = longer
         elif len(rows) == lines - 1 or not row:
-            rows.append(_cut(" ".join([row, *words[place:]]).strip(), size, width))
+            rows.append(_cut(" ".join([row, *words[i:]]).strip(), size, width))
             return rows
         else:
             rows.append(row)
@@ -170,9 +170,9 @@ class Canvas:
             count, amount = divmod(amount, worth)
             piles += [(min(5, count - first), color) for first in range(0, min(count, 25), 5)]
         left = x - (len(piles) * 30 - 4) / 2
-        for place, (count, color) in enumerate(piles):
+        for i, (count, color) in enumerate(piles):
             for level in range(count):
-                self._chip(left + place * 30, y - 5 * level, color)
+                self._chip(left + i * 30, y - 5 * level, color)
         return max(0, len(piles) * 30 - 4)
 
     def _chip(self, x: float, y: float, color: tuple[int, int, int]) -> None:

@@ -1,13 +1,13 @@
 """A table as text a person can read, and as a picture.
 
-Both are made from a `View` alone: what is face down for the viewer is not there to leak, and equal views give equal bytes.
+Both are made from a `View` alone, which holds no hidden card; equal views give equal bytes.
 
 >>> from archie_env.game import Game
 >>> game = Game(deck="9c As 9h 2d 7d 3c 7s 4h 2c 5s", dealer=0)
 >>> print(ansi(game.view(0), game.rules))
 Archie (rules archie): betting round 1 of 4                                                   pot 3
 ---------------------------------------------------------------------------------------------------
-  seat      place      cards           paid  draws
+  seat      position   cards           paid  draws
 > player_0  dealer     2d 3c 4h 5s As     1  -      five-high straight, wheel
   player_1  big blind  ?? ?? ?? ?? ??     2  -
 ---------------------------------------------------------------------------------------------------
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from archie_env.actions import DISCARD
 from archie_env.cards import format_cards
-from archie_env.game import SEATS, View
+from archie_env.events import SEATS, View
+from archie_env.hands import HandValues
 from archie_env.rendering import wording
 from archie_env.rules import Rules
 
@@ -46,16 +47,16 @@ def ansi(view: View, rules: Rules, stacks: Mapping[str, int] | None = None, name
     """The table as plain text, at most `WIDTH` columns wide and without colours.
 
     Args:
-        view: what is shown; cards that are None in it are face down.
+        view: the hand as one seat sees it; cards that are None in it are face down.
         rules: the rules of the game it was taken from.
         stacks: chips by agent name in a session; those paid in this hand are still among them until it is over.
-        names: what to call the two seats; ``you`` takes its verbs without an s.
+        names: the names of the two seats; ``you`` takes its verbs without an s.
     """
     title, pot = f"Archie (rules {rules.name}): {wording.phase(view, rules)}", f"pot {sum(view.paid)}"
     names = wording.short(names[0], _NAME_WIDTH), wording.short(names[1], _NAME_WIDTH)
     lines = [f"{title}{pot:>{WIDTH - len(title)}}", _LINE, *_seats(view, rules, stacks, names), _LINE]
-    lines += _story(view, rules, names)
-    lines += [_LINE, *(_outcome(view, names) if view.result else _turn(view, rules, names))]
+    lines += _story(view, names)
+    lines += [_LINE, *(_outcome(view, rules, names) if view.result else _turn(view, rules, names))]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -65,13 +66,13 @@ def _row(cells: Iterable[str], widths: Iterable[int], aligns: str) -> str:
 
 def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tuple[str, str]) -> list[str]:
     """One row for each seat, under a heading."""
-    rows = [["seat", "place", "cards", "stack", "paid", "draws"]]
+    rows = [["seat", "position", "cards", "stack", "paid", "draws"]]
     for seat, name in enumerate(names):
         cards, chips = view.hands[seat], wording.stack_of(stacks, seat)
-        place = "dealer" if seat == view.dealer else "big blind"
+        position = "dealer" if seat == view.dealer else "big blind"
         shown = " ".join([_FACE_DOWN] * rules.hand_size) if cards is None else format_cards(cards, " ")
         drawn = " ".join(map(str, view.draws[seat])) + "*" * view.committed[seat]
-        rows.append([name, place, shown, "-" if chips is None else str(chips), str(view.paid[seat]), drawn or "-"])
+        rows.append([name, position, shown, "-" if chips is None else str(chips), str(view.paid[seat]), drawn or "-"])
     aligns = "<<<>><"
     if stacks is None:
         rows, aligns = [row[:3] + row[4:] for row in rows], "<<<><"
@@ -80,7 +81,7 @@ def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tu
     for seat, row in enumerate(rows[1:]):
         cards = view.hands[seat]
         line = f"{'>' if view.to_act == seat else ' '} {_row(row, widths, aligns)}"
-        value = "" if cards is None else f"  {wording.hand_words(cards, rules)}"
+        value = "" if cards is None else f"  {HandValues(rules).summary(cards)}"
         lines += [line + value] if len(line + value) <= WIDTH else [line, f"  {value}"]
     return lines
 
@@ -93,50 +94,47 @@ def _wrapped(label: str, phrases: Iterable[str], separator: str = ", ") -> list[
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
-def _story(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+def _story(view: View, names: tuple[str, str]) -> list[str]:
     """Every betting round and draw so far, in words."""
-    told, _ = wording.betting(view, rules, names)
-    dealer, big_blind = view.dealer, 1 - view.dealer
-    posts = [
-        f"{wording.says(names[seat], 'post')} {chips}"
-        for seat, chips in zip((dealer, big_blind), rules.stakes.blinds, strict=True)
-    ]
-    told[0] = posts + told[0]
-    drawn = wording.drawing(view, names)
+    betting, drawing = wording.betting(view, names), wording.drawing(view, names)
     lines: list[str] = []
-    for place, phrases in enumerate(told):
+    for r, phrases in enumerate(betting):
         if phrases:
-            lines += _wrapped(f"Round {place + 1}", phrases)
-        if place < len(drawn) and drawn[place]:
-            lines += _wrapped(f"Draw {place + 1}", drawn[place])
+            lines += _wrapped(f"Round {r + 1}", phrases)
+        if r < len(drawing) and drawing[r]:
+            lines += _wrapped(f"Draw {r + 1}", drawing[r])
     return lines
 
 
 def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
-    """Whose turn it is and what may be done."""
+    """The seat to act and its choices."""
     if view.to_act is None:
         return []
-    deed = "draw" if view.drawing else "act"
-    label = f"your turn to {deed}" if names[view.to_act] == wording.YOU else f"{names[view.to_act]} to {deed}"
+    move = "draw" if view.drawing else "act"
+    label = f"your turn to {move}" if names[view.to_act] == wording.YOU else f"{names[view.to_act]} to {move}"
     if not view.legal:
         return [label]
     if not view.drawing:
-        return _wrapped(label, (f"{words} ({action})" for action, words in wording.choices(view, rules)))
+        return _wrapped(label, (f"{words} ({action})" for action, words in wording.choices(view)))
     cards = view.hands[view.to_act] or ()
     most = f", at most {wording.NUMBERS[rules.max_discard]}" if rules.max_discard < rules.hand_size else ""
     discards = f"discard ({DISCARD} + for each card{most}: {wording.discard_numbers(cards)})"
     return _wrapped(label, [f"stand pat ({DISCARD})", *([discards] if rules.max_discard else [])])
 
 
-def _outcome(view: View, names: tuple[str, str]) -> list[str]:
-    """Who won which part and why, and the chips."""
+def _outcome(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+    """The winner of each part with the reasons, and the chips."""
     if view.result is None:
         return []
-    lines = []
+    lines: list[str] = []
     for award in view.result.awards:
-        taken, reason = wording.award_words(award, names)
-        lines += _wrapped(taken, reason.split("; "), separator="; ")
-    return [*lines, f"Result: {wording.net_words(view, names)}"]
+        lines += _wrapped(wording.award_words(award, names), wording.award_reasons(award, rules, names), separator="; ")
+    division = wording.division_words(view.result, names)
+    return [
+        *lines,
+        *([f"{division[0].upper()}{division[1:]}"] if division else []),
+        f"Result: {wording.net_words(view, names)}",
+    ]
 
 
 def rgb_array(view: View, rules: Rules, stacks: Mapping[str, int] | None = None) -> NDArray[np.uint8]:

@@ -1,37 +1,40 @@
-"""A view of the table in words: betting, draws, hands and results, as `render` and the terminal say them.
+"""A view of the table in words, as `render` and the terminal print them: betting, draws and results.
 
-Everything is made from a `View`, so nothing can be said that the viewer may not know.
+Everything is made from a `View`, so no sentence can reveal a hidden card.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from archie_env.actions import CALL, DISCARD, FOLD, RAISE
+from archie_env.actions import DISCARD
 from archie_env.cards import format_card
-from archie_env.game import SEATS, Award, View
+from archie_env.events import SEATS, Award, Event, Result, View
 from archie_env.hands import HandValues
 from archie_env.rules import Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 YOU: Final = "you"
 """The name that takes verbs without an s."""
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five")
-_HAVE: Final = {"have": "has"}
+REASONS: Final = {
+    "only_high": "only high qualifies",
+    "only_low": "only low qualifies",
+    "best_high": "nobody qualifies, so the best high takes the pot",
+    "equal_split": "nobody qualifies, so the pot is divided",
+}
+_THIRD_PERSON: Final = {"have": "has", "are": "is"}
 
 Names = tuple[str, str]
 
 
 def says(name: str, verb: str) -> str:
     """A name and its verb: ``you call``, ``player_1 calls``."""
-    return f"{name} {verb if name == YOU else _HAVE.get(verb, verb + 's')}"
+    return f"{name} {verb if name == YOU else _THIRD_PERSON.get(verb, verb + 's')}"
 
 
 def phase(view: View, rules: Rules) -> str:
-    """Where the hand stands: ``betting round 2 of 4``."""
+    """The stage of the hand: ``betting round 2 of 4``."""
     if view.result is not None:
         return "hand over"
     if view.drawing:
@@ -39,68 +42,43 @@ def phase(view: View, rules: Rules) -> str:
     return f"betting round {view.round + 1} of {rules.rounds}"
 
 
-def round_start(view: View, rules: Rules, betting_round: int) -> list[int]:
-    """Chips each seat has in front of it when a betting round opens: the blinds in the first, else none."""
-    blinds = rules.stakes.blinds if betting_round == 0 else (0, 0)
-    return [blinds[seat != view.dealer] for seat in (0, 1)]
+def amount(event: Event) -> str:
+    """The chips of a betting action as they follow its verb: `` 2`` after call and bet, `` to 4`` after raise."""
+    return {"call": f" {event.owed}", "bet": f" {event.to}", "raise": f" to {event.to}"}.get(event.verb, "")
 
 
-def betting(view: View, rules: Rules, names: Names = SEATS) -> tuple[list[list[str]], list[int]]:
-    """What was done in each betting round, and the chips of each seat in the current one."""
-    told: list[list[str]] = []
-    wagered = [0, 0]
-    for betting_round, actions in enumerate(view.wagers):
-        wagered = round_start(view, rules, betting_round)
-        told.append([])
-        for seat, action in actions:
-            name, owed, most = names[seat], wagered[1 - seat] - wagered[seat], max(wagered)
-            if action == FOLD:
-                told[-1].append(says(name, "fold"))
-            elif action == CALL:
-                told[-1].append(says(name, "call" if owed > 0 else "check"))
-                wagered[seat] = most
-            else:
-                wagered[seat] = most + rules.stakes.bets[betting_round]
-                told[-1].append(f"{says(name, 'raise')} to {wagered[seat]}" if most else f"{says(name, 'bet')} {wagered[seat]}")
-    return told, wagered
+def _betting_phrase(event: Event, names: Names) -> str:
+    name = names[event.seat]
+    if event.kind == "post":
+        return f"{says(name, 'post')} {event.to}"
+    return says(name, event.verb) + ("" if event.verb == "call" else amount(event))
+
+
+def betting(view: View, names: Names = SEATS) -> list[list[str]]:
+    """The blinds and actions of each betting round."""
+    return [[_betting_phrase(event, names) for event in events] for events in view.betting]
 
 
 def drawing(view: View, names: Names = SEATS) -> list[list[str]]:
-    """What is known of each draw so far, the big blind first."""
-    told: list[list[str]] = [[] for _ in range(max(map(len, view.draws)))]
+    """The known part of each draw so far, the big blind first."""
+    phrases: list[list[str]] = [[] for _ in range(max(map(len, view.draws)))]
     for seat in (1 - view.dealer, view.dealer):
-        for draw, thrown in enumerate(view.draws[seat]):
+        for draw, discarded in enumerate(view.draws[seat]):
             waiting = view.committed[seat] and draw == len(view.draws[seat]) - 1
-            phrase = f"{says(names[seat], 'draw')} {NUMBERS[thrown]}" if thrown else says(names[seat], "stand") + " pat"
-            told[draw].append(f"{phrase} (committed)" if waiting else phrase)
-    return told
+            phrase = f"{says(names[seat], 'draw')} {NUMBERS[discarded]}" if discarded else f"{says(names[seat], 'stand')} pat"
+            phrases[draw].append(f"{phrase} (committed)" if waiting else phrase)
+    return phrases
 
 
-def choices(view: View, rules: Rules) -> list[tuple[int, str]]:
+def choices(view: View) -> list[tuple[int, str]]:
     """Legal betting actions in words: ``(1, 'call 2')``; discards are not listed one by one."""
-    _, wagered = betting(view, rules)
-    seat = view.to_act or 0
-    owed, most = wagered[1 - seat] - wagered[seat], max(wagered)
-    raised = most + rules.stakes.bets[view.round]
-    words = {
-        FOLD: "fold",
-        CALL: f"call {owed}" if owed > 0 else "check",
-        RAISE: f"raise to {raised}" if most else f"bet {raised}",
-    }
-    return [(action, words[action]) for action in view.legal if action < DISCARD]
-
-
-def hand_words(cards: Sequence[int], rules: Rules) -> str:
-    """A hand as a player would call it, both ways: ``pair of nines, no low``."""
-    values = HandValues(rules)
-    high, low = values.of(cards)
-    short = "" if values.qualifies_high(high) else " (does not qualify)"
-    return f"{values.high_name(high)}{short}, {values.low_name(low)}"
+    legal = [action for action in view.legal if action < DISCARD]
+    return [(action, event.verb + amount(event)) for action, event in zip(legal, view.choices, strict=True)]
 
 
 def discard_numbers(cards: Sequence[int]) -> str:
-    """What each card adds to the number of a discard action: ``2c 1, 7d 2``."""
-    return ", ".join(f"{format_card(card)} {1 << place}" for place, card in enumerate(cards))
+    """The number that each card adds to a discard action: ``2c 1, 7d 2``."""
+    return ", ".join(f"{format_card(card)} {1 << bit}" for bit, card in enumerate(cards))
 
 
 def signed(chips: int) -> str:
@@ -108,27 +86,41 @@ def signed(chips: int) -> str:
     return f"{chips:+d}" if chips else "0"
 
 
-def award_words(award: Award, names: Names = SEATS) -> tuple[str, str]:
-    """A part of the pot and who gets it (``High half, 24 to player_0``), and why."""
+def award_words(award: Award, names: Names = SEATS) -> str:
+    """A part of the pot and its winners: ``High half, 24 to player_0``."""
     part = "Whole pot" if award.half == "pot" else f"{award.half.capitalize()} half"
     first, second = award.chips
-    if first and second:
-        takers = f"{first} to each" if first == second else f"{first} to {names[0]}, {second} to {names[1]}"
-    else:
-        takers = f"{first or second} to {names[second > 0]}"
-    return f"{part}, {takers}", renamed(award.reason, names)
+    if not (first and second):
+        return f"{part}, {first or second} to {names[second > 0]}"
+    return f"{part}, " + (f"{first} to each" if first == second else f"{first} to {names[0]}, {second} to {names[1]}")
 
 
-def renamed(reason: str, names: Names) -> str:
-    """A reason of `Result` with other names for the seats."""
-    for seat, name in zip(SEATS, names, strict=True):
-        holds = says(name, "have")
-        reason = reason.replace(f"{seat} has", holds).replace(f", {seat} ", f"; {holds} ").replace(seat, name)
-    return reason
+def award_reasons(award: Award, rules: Rules, names: Names = SEATS) -> list[str]:
+    """The reasons for an award, the winner's hand first: ``player_0 has wheel, 5-4-3-2-A``."""
+    if award.reason in ("fold", "forfeit"):
+        past = "folded" if award.reason == "fold" else "gave the hand up"
+        return [f"{names[1 - award.winners[0]]} {past}"]
+    reasons = [REASONS[award.reason]] if award.reason in REASONS else []
+    if award.values is None:
+        return reasons
+    text = HandValues(rules).value_text
+    if len(award.winners) == 2:
+        return [f"both have {text(award, 0)}", *reasons]
+    winner = award.winners[0]
+    return [f"{says(names[seat], 'have')} {text(award, seat)}" for seat in (winner, 1 - winner)] + reasons
+
+
+def division_words(result: Result, names: Names = SEATS) -> str:
+    """A name for the division of a split pot, or nothing: ``player_0 scoops``, ``player_1 is quartered``."""
+    if result.scooped is not None:
+        return f"{says(names[result.scooped], 'scoop')}: both halves"
+    if result.quartered is not None:
+        return f"{says(names[result.quartered], 'are')} quartered: one half shared, the other lost"
+    return ""
 
 
 def net_words(view: View, names: Names = SEATS) -> str:
-    """What the hand paid: ``player_0 +4, player_1 -4 chips``."""
+    """The net result of a hand: ``player_0 +4, player_1 -4 chips``."""
     if view.result is None:
         return ""
     return ", ".join(f"{name} {signed(net)}" for name, net in zip(names, view.result.net, strict=True)) + " chips"
@@ -140,5 +132,5 @@ def short(name: str, most: int) -> str:
 
 
 def stack_of(stacks: Mapping[str, int] | None, seat: int) -> int | None:
-    """A seat's chips in a session."""
+    """The chips of a seat in a session."""
     return None if stacks is None else stacks.get(SEATS[seat])

@@ -8,20 +8,20 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, TextIO, get_args
 
 from archie_env import __version__
 from archie_env.errors import ArchieError, PlayerLeftError, RulesError
+from archie_env.events import SEATS
 from archie_env.files import atomic_write
 from archie_env.game import Game
 from archie_env.policy import Policy, known_names, load_policy, registered_policies
-from archie_env.rendering.text import ansi
 from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
+from archie_env.terminal.console import Console
 from archie_env.terminal.explain import explain, preset_table
-from archie_env.terminal.play import Place, Sitting, colored, play
+from archie_env.terminal.play import Position, Sitting, play
 from archie_env.terminal.shell import run
 
 
@@ -47,10 +47,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     sit = commands.add_parser("play", help="play at the terminal against any policy")
-    sit.add_argument("--opponent", default=None, metavar="NAME", help="a policy of `agents`, such as rule_based or ppo:PATH")
-    sit.add_argument("--seat", default="alternate", choices=get_args(Place), help="where you sit (default: alternate)")
+    sit.add_argument("--opponent", default=None, metavar="NAME", help="a player, such as rule_based, ppo:PATH or my_bots:MyBot")
+    sit.add_argument("--seat", default="alternate", choices=get_args(Position), help="where you sit (default: alternate)")
     sit.add_argument("--rules", default="archie", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
     sit.add_argument("--hands", type=_whole(1, 10**9), metavar="N", help="hands to play (default: until you quit)")
+    sit.add_argument("--stack", type=_whole(1, 10**9), metavar="N", help="chips each starts with (default: no limit)")
     sit.add_argument("--seed", type=_whole(0, 2**63 - 1), metavar="S", help="deals the same cards again")
     sit.add_argument("--open", action="store_true", help="show the opponent's cards")
     sit.add_argument("--save", type=Path, metavar="FILE", help="add the histories of the hands played to this file")
@@ -76,23 +77,22 @@ def opponent(name: str | None, rules: Rules) -> Policy:
 
     A name that is not registered is looked for in the checkout's ``agents``.
     """
-    with _folder_importable():
-        if name is None:
-            for candidate in STRONGEST[:-1]:
-                with contextlib.suppress(ArchieError, ImportError):
-                    return load_policy(candidate, rules)
-            return load_policy(STRONGEST[-1], rules)
-        if ":" in name or name in registered_policies():
-            return load_policy(name, rules)
-        try:
-            return load_policy(f"agents:{name}", rules)
-        except ArchieError as error:
-            raise ArchieError(f"opponent {name!r}: {error}; expected one of {known_names()}") from None
+    if name is None:
+        for candidate in STRONGEST[:-1]:
+            with contextlib.suppress(ArchieError, ImportError):
+                return load_policy(candidate, rules)
+        return load_policy(STRONGEST[-1], rules)
+    if ":" in name or name in registered_policies():
+        return load_policy(name, rules)
+    try:
+        return load_policy(f"agents:{name}", rules)
+    except ArchieError as error:
+        raise ArchieError(f"opponent {name!r}: {error}; expected one of {known_names()}") from None
 
 
 @contextlib.contextmanager
 def _folder_importable() -> Iterator[None]:
-    """Let ``module:Name`` find modules in the present folder, as ``python -m`` does and a console script does not."""
+    """Make modules of the present folder importable, as ``python -m`` does and a console script does not."""
     sys.path.insert(0, os.getcwd())
     try:
         yield
@@ -113,36 +113,42 @@ def _preset(name: str) -> Rules:
 
 def _play(options: argparse.Namespace) -> None:
     rules = _preset(options.rules)
-    keep = _keeper(options.save) if options.save else None
-    sitting = Sitting(
-        rules=rules,
-        opponent=opponent(options.opponent, rules),
-        seed=secrets.randbits(32) if options.seed is None else options.seed,
-        place=options.seat,
-        hands=options.hands,
-        open_cards=options.open,
-        keep=keep,
-        color=_colors(sys.stdout),
-    )
-    play(sitting, sys.stdin, sys.stdout)
+    with _folder_importable():
+        sitting = Sitting(
+            rules=rules,
+            opponent=opponent(options.opponent, rules),
+            seed=secrets.randbits(32) if options.seed is None else options.seed,
+            position=options.seat,
+            hands=options.hands,
+            stack=options.stack,
+            open_cards=options.open,
+            keep=_keeper(options.save) if options.save else None,
+        )
+        play(sitting, _console())
 
 
 def _keeper(path: Path) -> Callable[[Game], None]:
-    """Adds hands to a file of hand histories, replacing the file whole so that an interruption can't leave half a hand."""
+    """Return the function that adds a hand to a file of hand histories.
+
+    The file is replaced whole, so that an interruption can't leave half a hand.
+    """
     from archie_env import notation
 
-    if path.exists() and (text := path.read_text(encoding="utf-8")).strip():
-        try:
-            notation.parse_all(text)
-        except ArchieError as error:
-            raise ArchieError(f"{path}: not a file of hand histories, so nothing is added to it: {error}") from error
+    def read() -> str:
+        return path.read_text(encoding="utf-8-sig").strip() if path.exists() else ""
 
-    def keep(game: Game) -> None:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        atomic_write(path, f"{before.rstrip()}\n\n{notation.dump(game)}" if before.strip() else notation.dump(game))
-
+    try:
+        if read():
+            notation.parse_all(read())
+    except (ArchieError, UnicodeDecodeError) as error:
+        raise ArchieError(f"{path}: not a file of hand histories, so nothing is added to it: {error}") from error
     if not path.parent.is_dir():
         raise ArchieError(f"{path}: there is no folder {path.parent}")
+
+    def keep(game: Game) -> None:
+        before = read()
+        atomic_write(path, f"{before}\n\n{notation.dump(game)}" if before else notation.dump(game))
+
     return keep
 
 
@@ -157,12 +163,7 @@ def _replay(options: argparse.Namespace) -> None:
 
     if options.file == "-" and options.step:
         raise ArchieError("replay --step waits for Enter on standard input, so the hand history must come from a file")
-    source = "standard input" if options.file == "-" else options.file
-    try:
-        text = sys.stdin.read() if options.file == "-" else Path(options.file).read_text(encoding="utf-8")
-        games = notation.parse_all(text)
-    except (ArchieError, UnicodeDecodeError) as error:
-        raise ArchieError(f"{source}: {error}") from error
+    games = _read_histories(options.file)
     for number, game in enumerate(games, 1):
         if len(games) > 1:
             print(f"Hand {number} of {len(games)}")
@@ -179,20 +180,42 @@ def _replay(options: argparse.Namespace) -> None:
             print()
 
 
+def _read_histories(file: str) -> list[Game]:
+    """The hands of a file, or of standard input for ``-``: UTF-8 in every locale."""
+    from archie_env import notation
+
+    source = "standard input" if file == "-" else file
+    try:
+        if file != "-":
+            text = Path(file).read_bytes().decode("utf-8-sig")
+        elif buffer := getattr(sys.stdin, "buffer", None):
+            text = buffer.read().decode("utf-8-sig")
+        else:
+            text = sys.stdin.read()
+        return notation.parse_all(text)
+    except (ArchieError, UnicodeDecodeError) as error:
+        raise ArchieError(f"{source}: {error}") from error
+
+
+def _console() -> Console:
+    return Console(color=_colors(sys.stdout))
+
+
 def _show(game: Game) -> None:
-    table = ansi(replace(game.view(), legal=()), game.rules)
-    print(colored(table) if _colors(sys.stdout) else table)
+    _console().show(game.view(), game.rules, SEATS)
 
 
 def _step(game: Game) -> None:
-    """The table before the first action and after each."""
+    """Show the table before the first event that a player decides, and after each."""
     shown = Game(game.rules, dealer=game.dealer, deck=game.deck, replacements=game.replacements)
     _show(shown)
-    for action in game.actions:
-        print("Enter for the next action, q to stop: ", end="", flush=True)
-        answer = sys.stdin.readline()
+    for event in game.history:
+        if event.kind not in ("bet", "draw", "forfeit"):
+            continue
+        _console().ask("Enter for the next action, q to stop: ")
         print()
-        if not answer or answer.strip().lower() in ("q", "quit", "exit"):
-            raise PlayerLeftError
-        shown.apply(action)
+        if event.action is None:
+            shown.forfeit(event.seat)
+        else:
+            shown.apply(event.action)
         _show(shown)

@@ -1,123 +1,163 @@
-"""A person against a policy at the terminal: hands of `archie play`."""
+"""Hands of a person against a policy at the terminal, as `archie play` deals them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TextIO
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.errors import PlayerLeftError, described
+from archie_env.events import SEATS
 from archie_env.game import Game
 from archie_env.policy import Policy
 from archie_env.rendering import wording
-from archie_env.rendering.text import ansi
 from archie_env.rules import Rules
-from archie_env.terminal.answers import HELP, menu, read_action
+from archie_env.terminal.console import Console
+from archie_env.terminal.shell import printable
+from archie_env.validation import whole_actions, whole_number
 
-Place = Literal["dealer", "big_blind", "alternate"]
+Position = Literal["dealer", "big_blind", "alternate"]
 PERSON, OPPONENT = 0, 1
-_LEAVE: Final = ("quit", "q", "exit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """What a session at the table is played by."""
+    """The settings of a session at the table."""
 
     rules: Rules
     opponent: Policy
     seed: int
-    place: Place = "alternate"
-    """Where the person sits; ``alternate`` swaps positions from hand to hand (R1.5)."""
+    position: Position = "alternate"
+    """The person's position; ``alternate`` swaps positions from hand to hand (R1.5)."""
     hands: int | None = None
     """Hands to play, or None to go on until the person leaves."""
+    stack: int | None = None
+    """Chips each player starts with; the session ends when a player can't cover ``rules.reserve`` (R1.4).  None: no limit."""
     open_cards: bool = False
     """Whether the opponent's cards are shown."""
     keep: Callable[[Game], None] | None = None
     """Called with every finished hand."""
-    color: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stack is not None:
+            whole_number("stack", self.stack, self.rules.reserve)
 
 
-def play(sitting: Sitting, answers: TextIO, screen: TextIO) -> int:
-    """Play until the hands are played or the person leaves; returns the person's net chips."""
-    table = _Table(sitting, answers, screen)
-    table.say(f"You play {sitting.opponent.name}, rules {sitting.rules.name}, seed {sitting.seed}. help explains what to type.")
+def play(sitting: Sitting, console: Console) -> int:
+    """Play until all hands are played, a player can't cover the next one, or the person leaves.
+
+    Leaving gives up a hand in progress, and so does Ctrl-C.
+
+    Returns:
+        The person's net chips.
+    """
+    table = _Table(sitting, console)
+    console.say(
+        f"You play {table.names[OPPONENT]}, rules {sitting.rules.name}, seed {sitting.seed}. help explains what to type."
+    )
     try:
-        while sitting.hands is None or table.played < sitting.hands:
-            table.play_hand()
-            if sitting.hands is None or table.played < sitting.hands:
-                table.ask("Enter for the next hand, quit to leave: ")
-    except PlayerLeftError:
-        table.say("")
-    table.say(f"{_hands(table.played)} played; you are at {wording.signed(table.total)} chips.")
+        table.play_hands()
+    except (PlayerLeftError, KeyboardInterrupt) as error:
+        console.say("")
+        table.leave()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+    finally:
+        console.say(f"{_hands(table.played)} played; you are at {wording.signed(table.total)} chips.")
     return table.total
 
 
 class _Table:
-    def __init__(self, sitting: Sitting, answers: TextIO, screen: TextIO) -> None:
-        self.sitting, self._answers, self._screen = sitting, answers, screen
-        self._names = (wording.YOU, sitting.opponent.name)
-        self._rng = np.random.default_rng(sitting.seed)
+    """A session: the hand in progress, and the hands and chips so far."""
+
+    def __init__(self, sitting: Sitting, console: Console) -> None:
+        self.sitting, self.console = sitting, console
+        self.names = (wording.YOU, printable(str(sitting.opponent.name)))
         self.played = self.total = 0
+        self._rng = np.random.default_rng(sitting.seed)
+        self._game: Game | None = None
+        self._asked = PERSON  # the seat that leaves when an answer ends the session
 
-    def say(self, text: str, end: str = "\n") -> None:
-        print(colored(text) if self.sitting.color else text, end=end, file=self._screen, flush=True)
+    def play_hands(self) -> None:
+        """Play the hands of the session, with a pause after each."""
+        while self.sitting.hands is None or self.played < self.sitting.hands:
+            if self.played:
+                self.console.ask("Enter for the next hand, quit to leave: ")
+            self._play_hand()
+            short = [name for name, chips in zip(self.names, self._chips(), strict=True) if not self._covers(chips)]
+            if short:
+                reserve = self.sitting.rules.reserve
+                self.console.say(f"{' and '.join(short)} can't cover the {reserve} chips that a hand may cost.")
+                return
 
-    def ask(self, question: str) -> str:
-        """A line typed by the person, in lower case; raises `PlayerLeftError`."""
-        self.say(question, end="")
-        answer = self._answers.readline()
-        text = " ".join(answer.split()).lower()
-        if not answer or text in _LEAVE:
-            raise PlayerLeftError
-        return text
+    def leave(self) -> None:
+        """Give up the hand in progress, if there is one, for the player who left."""
+        if self._game is None:
+            return
+        interrupted = self._game
+        game = Game(interrupted.rules, dealer=interrupted.dealer, deck=interrupted.deck)
+        for action in interrupted.actions:  # an interrupt may have come in the middle of an action
+            game.apply(action)
+        if not game.over:
+            game.forfeit(self._asked)
+        self._finish(game)
 
-    def play_hand(self) -> None:
-        """Deal a hand, play it to its end and tell what it paid."""
+    def _chips(self) -> tuple[int, int]:
+        stack = self.sitting.stack or 0
+        return stack + self.total, stack - self.total
+
+    def _covers(self, chips: int) -> bool:
+        return self.sitting.stack is None or chips >= self.sitting.rules.reserve
+
+    def _play_hand(self) -> None:
         sitting = self.sitting
-        dealer = {"dealer": PERSON, "big_blind": OPPONENT, "alternate": None}[sitting.place]
-        game = Game(sitting.rules, seed=sitting.seed, hand=self.played, dealer=dealer)
-        self.say(f"\nHand {self.played + 1}")
+        dealer = {"dealer": PERSON, "big_blind": OPPONENT, "alternate": None}[sitting.position]
+        game = self._game = Game(sitting.rules, seed=sitting.seed, hand=self.played, dealer=dealer)
+        self.console.say(f"\nHand {self.played + 1}")
         while not game.over:
-            if game.to_act == PERSON:
+            self._asked = game.to_act or 0
+            if self._asked == PERSON:
                 self._show(game)
-                game.apply(self._decide(game))
+                game.apply(self.console.decide(game.view(PERSON), sitting.rules))
             else:
-                rows, masks = game.observation(OPPONENT)[None], game.mask(OPPONENT)[None]
-                game.apply(int(sitting.opponent.act(rows, masks, self._rng)[0]))
-        self._show(game)
+                self._play_opponent(game)
+        self._finish(game)
+
+    def _play_opponent(self, game: Game) -> None:
+        """Play the opponent's action; an opponent that fails loses the hand."""
+        name = self.names[OPPONENT]
+        try:
+            answer = self.sitting.opponent.act(game.observation(OPPONENT)[None], game.mask(OPPONENT)[None], self._rng)
+            action = int(whole_actions(answer, 1)[0])
+        except (KeyboardInterrupt, PlayerLeftError):
+            raise
+        except BaseException as error:  # whatever a bot raises, SystemExit included, ends no session
+            fault = described(error)
+        else:
+            if action in game.legal_actions():
+                game.apply(action)
+                return
+            fault = f"action {action} is not legal here"
+        self.console.say(f"{name} failed ({fault}) and loses this hand.")
+        game.forfeit(OPPONENT)
+
+    def _finish(self, game: Game) -> None:
+        """Count and keep a hand that is over, and show its result."""
+        self._game = None
         self.played += 1
         self.total += game.result.net[PERSON]
-        if sitting.keep:
-            sitting.keep(game)
-        self.say(f"Total:  you {wording.signed(self.total)} chips after {_hands(self.played)}")
+        if self.sitting.keep:
+            self.sitting.keep(game)
+        self._show(game)
+        self.console.say(f"Total:  you {wording.signed(self.total)} chips after {_hands(self.played)}")
 
     def _show(self, game: Game) -> None:
+        stacks = None if self.sitting.stack is None else dict(zip(SEATS, self._chips(), strict=True))
         view = game.view(None if self.sitting.open_cards else PERSON)
-        self.say(ansi(replace(view, legal=()), game.rules, names=self._names))
-
-    def _decide(self, game: Game) -> int:
-        choices = menu(game)
-        self.say(f"You may {choices}")
-        while True:
-            text = self.ask("> ")
-            if text in ("help", "?", "h"):
-                self.say(HELP)
-                continue
-            try:
-                return read_action(text, game)
-            except ArchieError as error:
-                self.say(f"{error}. You may {choices}")
+        self.console.show(view, game.rules, self.names, stacks)
 
 
 def _hands(n: int) -> str:
     return f"{n} hand{'s' * (n != 1)}"
-
-
-def colored(text: str) -> str:
-    """Red suits red, lines and face-down cards faint, the turn and the result bright: for terminals only."""
-    text = re.sub(r"\b[2-9TJQKA][dh]\b", "\033[31m\\g<0>\033[0m", text)
-    text = re.sub(r"(?m)^-+$|\?\?( \?\?)*", "\033[2m\\g<0>\033[0m", text)
-    return re.sub(r"(?m)^(Hand \d+|>|Result:|Total:|You may)", "\033[1m\\g<0>\033[0m", text)

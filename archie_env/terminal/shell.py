@@ -1,4 +1,4 @@
-"""The shell around every command: exit codes, one-line errors, interrupts, closed pipes, encodings that lack a character."""
+"""The shell around every command: exit codes, one-line errors, interrupts, closed or full outputs, missing characters."""
 
 from __future__ import annotations
 
@@ -22,36 +22,89 @@ def run(work: Callable[[], object], program: str = "error", stopped: str = "inte
     Args:
         work: prints its result to standard output.
         program: stands before the colon of an error line.
-        stopped: printed when the user interrupts, such as how to go on.
+        stopped: printed when the user interrupts, such as a hint how to go on.
 
     Returns:
-        0; 2 after bad input, with one line on standard error; 130 after an interrupt; 141 when nobody reads the output.
+        0; 2 after bad input or a failed write, with one line on standard error; 130 after an interrupt; 141 when the reader
+        of the output has gone.
     """
     _open_streams()
     try:
         work()
-        sys.stdout.flush()
+        _flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # the interpreter's last flush goes nowhere
-            output = sys.stdout.fileno()
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+        _discard_output()
         return BROKEN_PIPE
     except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
-        print(f"{program}: {'; '.join(str(error).splitlines()) or type(error).__name__}", file=sys.stderr)
+        _complain(f"{program}: {error_line(error)}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        print(f"\n{stopped}", file=sys.stderr)
+        _complain(f"\n{stopped}")
         return INTERRUPTED
     return 0
 
 
+def printable(text: str) -> str:
+    """The text with line ends, control characters and lone surrogates as escapes, so that it can't move a cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def error_line(error: BaseException) -> str:
+    """The message of an error on one line, its type where it has none; never raises."""
+    try:
+        text = printable("; ".join(str(error).splitlines()))
+    except Exception:
+        text = ""
+    return text or type(error).__name__
+
+
+def _flush() -> None:
+    """Write out what was printed, naming the stream if that fails."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(f"standard output: {error.strerror or error}") from error
+
+
+def _complain(line: str) -> None:
+    """Print the last line of a command that failed, after its output; a closed or full stream is passed over."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    _discard_output()
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _discard_output() -> None:
+    """Send standard output to the null device, so that the interpreter's last flush can't fail."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
 def _open_streams() -> None:
-    """Give closed streams somewhere to go, and print characters that the encoding lacks as escapes instead of failing."""
-    for name in ("stdout", "stderr"):
+    """Open closed streams on the null device, and make no byte or character an error.
+
+    Input that is not of the encoding becomes a replacement character, output that it lacks an escape.
+    """
+    for name, mode, descriptor in (("stdin", "r", 0), ("stdout", "w", 1), ("stderr", "w", 2)):
         stream = getattr(sys, name)
         if stream is None:  # closed before the program began
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (for the rest of the process)
+            _occupy(descriptor)
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  (for the rest of the process)
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+            stream.reconfigure(errors="replace" if name == "stdin" else "backslashreplace")
+
+
+def _occupy(descriptor: int) -> None:
+    """Keep a free standard descriptor from going to the next file opened, which stray output would then end up in."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        null = os.open(os.devnull, os.O_RDWR)
+        if null != descriptor:
+            os.dup2(null, descriptor)
+            os.close(null)

@@ -11,18 +11,22 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from agents.human import HumanPolicy, view_of
 from archie_env import notation, policy
 from archie_env.actions import discard
+from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
-from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
 from archie_env.game import Game
-from archie_env.policy import UniformPolicy
+from archie_env.policy import Policy, UniformPolicy, load_policy
+from archie_env.rendering.text import ansi
 from archie_env.rules import PRESETS, Rules
 from archie_env.terminal import main as cli
-from archie_env.terminal.answers import menu, read_action
-from archie_env.terminal.play import colored
+from archie_env.terminal.answers import prompt, read_action
+from archie_env.terminal.console import colored
 
 
 class Terminal(io.StringIO):
@@ -171,7 +175,7 @@ def test_an_agent_whose_packages_are_missing(archie: Command, monkeypatch: pytes
 
     monkeypatch.setitem(policy._REGISTERED, "deep", load)
     assert archie("play", "--opponent", "deep") == 2
-    assert "policy 'deep' needs torch" in archie.err
+    assert "No module named 'torch'" in archie.err
 
 
 # ---- what is typed for an action
@@ -184,32 +188,40 @@ def at(*actions: int, **options: object) -> Game:
     return game
 
 
+def read(text: str, game: Game) -> int:
+    return read_action(text, game.view(game.to_act), game.rules)
+
+
+def prompt_of(game: Game) -> str:
+    return prompt(game.view(game.to_act), game.rules)
+
+
 @pytest.mark.parametrize(
     ("text", "action"),
     [("fold", 0), ("f", 0), ("c", 1), ("call", 1), ("r", 2), ("raise", 2), ("b", 2), ("bet", 2)],
 )
 def test_wagers_by_word_and_letter(text: str, action: int) -> None:
-    assert read_action(text, at()) == action
+    assert read(text, at()) == action
 
 
 @pytest.mark.parametrize(
-    ("text", "thrown"),
+    ("text", "discarded"),
     [
         ("pat", ""), ("p", ""), ("stand pat", ""), ("d 3c", "3c"), ("discard 3c as", "3cAs"), ("d 3cas", "3cAs"),
         ("draw 10d", "Td"), ("d td, 7h", "Td7h"), ("d 1 5", "3cAs"), ("d 15", "3cAs"), ("d 12345", "3c4h7hTdAs"),
     ],
 )  # fmt: skip
-def test_discards_by_card_and_by_place(text: str, thrown: str) -> None:
+def test_discards_by_card_and_by_position(text: str, discarded: str) -> None:
     game = at(1, 1, 3)
     assert game.hands[0] == parse_cards("3c4h7hTdAs")
-    assert read_action(text, game) == discard(game.hands[0], parse_cards(thrown))
+    assert read(text, game) == discard(game.hands[0], parse_cards(discarded))
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("d", "Say which cards"), ("d 6", "There is no card 6"), ("d 0", "There is no card 0"), ("d 3 3", "stands there twice"),
-        ("d 3 7h", "stands there twice"), ("d 9h", "You don't hold 9h"), ("d zz", "'zz' is no card"), ("d 10", "no card 0"),
+        ("d", "Name the cards"), ("d 6", "There is no card 6"), ("d 0", "There is no card 0"), ("d 3 3", "named twice"),
+        ("d 3 7h", "named twice"), ("d 9h", "You don't hold 9h"), ("d zz", "'zz' is no card"), ("d 10", "no card 0"),
         ("call", "a draw, not a betting round"), ("3 4", "'3 4' is no action"), (",", "is no action"),
         ("d 3c4", "'3c4' is no card"),
         ("d ²", "is no card"),
@@ -217,7 +229,7 @@ def test_discards_by_card_and_by_place(text: str, thrown: str) -> None:
 )  # fmt: skip
 def test_wrong_discards(text: str, complaint: str) -> None:
     with pytest.raises(IllegalActionError, match=re.escape(complaint)):
-        read_action(text, at(1, 1, 3))
+        read(text, at(1, 1, 3))
 
 
 def test_wrong_wagers() -> None:
@@ -228,17 +240,20 @@ def test_wrong_wagers() -> None:
         ("k", "can't check: .*, 2 more", at(2)),
     ):
         with pytest.raises(IllegalActionError, match=complaint):
-            read_action(text, game)
+            read(text, game)
     with pytest.raises(IllegalActionError, match="At most two cards"):
-        read_action("d 123", at(1, 1, 3, rules=Rules(max_discard=2)))
+        read("d 123", at(1, 1, 3, rules=Rules(max_discard=2)))
 
 
-def test_menus_say_what_may_be_typed() -> None:
-    assert menu(at()) == "raise to 4, call 1, fold"
-    assert menu(at(1)) == "raise to 4, check"
-    assert menu(at(1, 1, 3)) == "pat, or discard such as: d Td As (by place: d 4 5)"
-    assert menu(at(1, 1, 3, rules=Rules(max_discard=1))) == "pat, or discard (at most one card) such as: d As (by place: d 5)"
-    assert menu(at(1, 1, rules=Rules(max_discard=0))) == "only stand pat: type pat"
+def test_prompts_list_what_may_be_typed() -> None:
+    assert prompt_of(at()) == "raise to 4, call 1, fold"
+    assert prompt_of(at(1)) == "raise to 4, check"
+    assert prompt_of(at(1, 1, 3)) == "pat, or discard such as: d Td As (by position: d 4 5)"
+    assert (
+        prompt_of(at(1, 1, 3, rules=Rules(max_discard=1)))
+        == "pat, or discard (at most one card) such as: d As (by position: d 5)"
+    )
+    assert prompt_of(at(1, 1, rules=Rules(max_discard=0))) == "only stand pat: type pat"
 
 
 # ---- histories
@@ -438,3 +453,93 @@ def test_version_and_help(archie: Command) -> None:
     assert "archie-env" in archie.out
     assert archie("--help") == 0
     assert "replay" in archie.out
+
+
+# ---- a person as a policy
+
+
+class Person:
+    """A person who types these lines, and the screen."""
+
+    def __init__(self, *answers: str, rules: str = "archie") -> None:
+        self.screen = io.StringIO()
+        self.player = HumanPolicy(rules, io.StringIO("".join(f"{a}\n" for a in answers)), self.screen)
+
+    def play(self, other: str, seat: int, deal: int = 5, rules: str = "archie") -> Hands:
+        """One hand with the person dealing (seat 0) or in the big blind."""
+        hands, rng = Hands([deal], [seat], rules, seed=1), np.random.default_rng(0)
+        players: tuple[Policy, Policy] = (self.player, load_policy(f"agents:{other}", rules))
+        while not hands.over:
+            for who, player in enumerate(players):
+                waiting, rows, masks = hands.waiting(who)
+                if len(waiting):
+                    hands.play(waiting, player.act(rows, masks, rng))
+        return hands
+
+
+def test_a_person_as_a_policy_sees_and_types_what_archie_play_shows_and_reads() -> None:
+    person = Person("raise", "discard Qs 8c", "check", "pat", "k", "PAT", "fold", "check")
+    hands = person.play("call_draw", 0)
+    shown = person.screen.getvalue()
+    assert not hands.folded.any()
+    assert "> you       dealer     3d 4d 8c Qs Ac" in shown
+    assert "?? ?? ?? ?? ??" in shown
+    assert "You may raise to 4, call 1, fold" in shown
+    assert "you raise to 4, opponent calls" in shown
+    assert "You may pat, or discard such as: d Qs Ac (by position: d 4 5)" in shown
+    assert "Draw 1:  opponent draws" in shown
+    assert "There is no wager to fold to. You may bet 4, check" in shown
+    assert hands.games["draws"][0, 0].tolist() == [3, 1, 1]
+
+
+def test_a_person_as_a_policy_is_asked_until_the_answer_makes_sense() -> None:
+    person = Person("?", "", "xyz", "99", "call", "d 9h", "d 2x", "d 2c", "d 8C q\N{BLACK SPADE SUIT}", "quit")
+    with pytest.raises(PlayerLeftError):
+        person.play("call_draw", 0)
+    shown = person.screen.getvalue()
+    for message in (
+        "replace these cards; d 9h Js is enough",
+        "Nothing typed",
+        "'xyz' is no action",
+        "'99' is no action",
+        "You don't hold 9h",
+        "'2x' is no card",
+        "You don't hold 2c",
+        "you draw two",
+    ):
+        assert message in shown
+
+
+def test_the_big_blind_may_raise_and_not_bet_before_the_draw() -> None:
+    person = Person("r", "pat", "fold")
+    with pytest.raises(PlayerLeftError):
+        person.play("call_draw", 1)
+    assert "You may raise to 4, check\n" in person.screen.getvalue()
+    assert "opponent calls, you raise to 4, opponent calls" in person.screen.getvalue()
+
+
+def test_a_person_leaves_with_the_end_of_the_input() -> None:
+    with pytest.raises(PlayerLeftError, match="left the table"):
+        Person().play("call", 0)
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "odd"])
+def test_the_view_made_from_a_row_is_the_view_of_the_game(name: str) -> None:
+    rules = PRESETS.get(name) or Rules(stakes=((1, 3), (3, 3, 6, 6)), raise_cap=6, max_discard=2)  # type: ignore[arg-type]
+    for seed in range(12):
+        game, chance = Game(rules, seed=seed), random.Random(seed)
+        while not game.over:
+            seat = game.to_act or 0
+            view = view_of(game.observation(seat), rules)
+            shown = ansi(view, rules, names=("a", "b") if seat == 0 else ("b", "a")).splitlines()
+            expected = ansi(game.view(seat), rules, names=("a", "b")).splitlines()
+            assert sorted(shown) == sorted(expected)
+            assert view.legal == game.legal_actions()
+            legal = game.legal_actions()
+            game.apply(chance.choice(legal[1:] if legal[0] == 0 and chance.random() < 0.8 else legal))
+
+
+def test_a_persons_probabilities_are_not_known() -> None:
+    batch = Batch(3, seed=1)
+    with pytest.raises(ArchieError, match="call act"):
+        HumanPolicy().probabilities(batch.observations, batch.masks)
