@@ -7,7 +7,7 @@ to act, and is what matches between policies are made of.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import chip_scales, width
+from archie_env.policy import Policy
 from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import game_number, seed_word, whole_actions, whole_number
@@ -198,19 +199,21 @@ class Hands(ReadsRulebook):
         self.games: NDArray[Any] = np.zeros(len(index), GAME)
         loops.deal_hands(self.games, self._books, seed_word(seed), index, deals)
         self._index = np.zeros(len(index), np.int64)
-        self._observations = np.zeros((len(index), width(self.rules)), np.int8)
-        self._masks = np.zeros((len(index), self.rules.actions), np.int8)
 
     def __len__(self) -> int:
         return len(self.games)
 
     def waiting(self, seat: int) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int8]]:
-        """The hands in which ``seat`` (0 or 1) is to act: their places, observations ``(k, d)`` and masks ``(k, a)``.
+        """The hands in which ``seat`` (0 or 1) is to act: their places ``(k,)``, observations ``(k, d)`` and masks ``(k, a)``.
 
-        The arrays are views that the next call overwrites.
+        The arrays are new and own their memory, so that a policy may keep them and sees nothing of the other seat through them.
         """
-        k = loops.gather(self.games, self._books, seat, self._index, self._observations, self._masks, 1, 1)
-        return self._index[:k], self._observations[:k], self._masks[:k]
+        k = loops.list_waiting(self.games, seat, self._index)
+        places = self._index[:k].copy()
+        observations = np.empty((k, width(self.rules)), np.int8)
+        masks = np.empty((k, self.rules.actions), np.int8)
+        loops.look_at(self.games, self._books, places, observations, masks, 1, 1)
+        return places, observations, masks
 
     def play(self, places: NDArray[np.int64], actions: ArrayLike) -> None:
         """Play ``actions[k]`` in hand ``places[k]``, places ascending; raises `ArchieError` before anything is played."""
@@ -221,6 +224,35 @@ class Hands(ReadsRulebook):
         if bad >= 0:
             raise IllegalActionError(f"hand {places[bad]}: action {checked[bad]} is not legal. Nothing was played")
         loops.play_at(self.games, self._books, places, checked)
+
+    def play_out(self, policies: Sequence[Policy], rngs: Sequence[np.random.Generator]) -> None:
+        """Play every hand to its end.
+
+        Args:
+            policies: by seat; each is asked about all hands in which its seat is to act at once.
+            rngs: by seat, handed to that policy (see `archie_env.policy.private_generator`).
+
+        Raises:
+            IllegalActionError: for an illegal action or a malformed answer; and whatever a policy raises.
+        """
+
+        def take_turn(seat: int) -> int:
+            places, observations, masks = self.waiting(seat)
+            if len(places):
+                self.play(places, policies[seat].act(observations, masks, rngs[seat]))
+            return len(places)
+
+        self.take_turns(take_turn)
+
+    def take_turns(self, take_turn: Callable[[int], int]) -> None:
+        """Call ``take_turn(seat)`` for one seat after the other, until neither has a hand left to play.
+
+        Each call plays an action in every hand in which the seat is to act and returns how many these were.
+        """
+        seat, idle = 0, 0
+        while idle < 2:
+            idle = 0 if take_turn(seat) else idle + 1
+            seat = 1 - seat
 
     @property
     def over(self) -> bool:

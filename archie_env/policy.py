@@ -7,6 +7,7 @@ writes them or float32 as the environments give them; `archie_env.observation.un
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import pkgutil
 import sys
@@ -51,6 +52,22 @@ def sample(probabilities: Probabilities, rng: np.random.Generator) -> Actions:
     actions = np.empty(len(probabilities), np.int64)
     sample_rows(probabilities, rng.random(len(probabilities)), actions)
     return actions
+
+
+def private_generator(seed: int | bytes, *key: str | int) -> np.random.Generator:
+    """A generator that may be handed to a policy: neither its state nor its seed leads back to ``seed``, or to the cards.
+
+    Its own seed is a keyed hash of ``seed`` and ``key``.  A seed that can be guessed, such as 0, can still be found by trying;
+    32 random bytes can't.
+
+    Args:
+        seed: an int of at least 0, or up to 64 secret bytes.
+        key: distinguishes the streams of one seed, such as ``("player", seat, first_deal)``.
+    """
+    secret, number = (seed, ()) if isinstance(seed, bytes) else (b"archie-env", (seed,))
+    text = "/".join(str(part) for part in (*number, *key))
+    hashed = hashlib.blake2b(text.encode(), digest_size=32, key=secret, person=b"generator")
+    return np.random.default_rng(int.from_bytes(hashed.digest(), "big"))
 
 
 class StochasticPolicy:

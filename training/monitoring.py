@@ -36,11 +36,7 @@ def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) ->
     """Play each deal twice, with seats swapped and the replacement cards of each position fixed."""
     hands = Hands(np.repeat(np.arange(deals), 2), np.tile([0, 1], deals), rules, seed)
     generators = [np.random.default_rng([seed, seat]) for seat in (0, 1)]
-    while not hands.over:
-        for seat, policy in ((0, first), (1, second)):
-            index, rows, masks = hands.waiting(seat)
-            if len(index):
-                hands.play(index, policy.act(rows, masks, generators[seat]))
+    hands.play_out((first, second), generators)
     pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * rules.mbb_per_chip
     return Score(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(deals)))
 

@@ -88,18 +88,24 @@ def deal_hands(games, books, seed, indices, dealers):
 
 
 @kernel
-def gather(games, books, seat, index, observations, masks, pot_scale, owed_scale):
-    """List the games that wait for ``seat``, with what it sees and may do; returns how many."""
-    book = books[0]
+def list_waiting(games, seat, index):
+    """List the games that wait for ``seat``; returns how many."""
     n = 0
     for i in range(len(games)):
-        game = games[i]
-        if not game["over"] and (game["turn"] ^ game["dealer"]) == seat:
+        if not games[i]["over"] and (games[i]["turn"] ^ games[i]["dealer"]) == seat:
             index[n] = i
-            encode(game, book, game["turn"], observations[n], pot_scale, owed_scale)
-            write_mask(game, book, masks[n])
             n += 1
     return n
+
+
+@kernel
+def look_at(games, books, index, observations, masks, pot_scale, owed_scale):
+    """Write what the players to act see and may do, row k for game ``index[k]``."""
+    book = books[0]
+    for k in range(len(index)):
+        game = games[index[k]]
+        encode(game, book, game["turn"], observations[k], pot_scale, owed_scale)
+        write_mask(game, book, masks[k])
 
 
 @kernel

@@ -30,8 +30,9 @@ from archie_env.rules import PRESETS, Rules, as_rules
 from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
-from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn, play_out
+from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
 from evaluation.duplicate.command import DEALS, ProgressLine, manifest, weights_hash
+from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
@@ -284,12 +285,12 @@ def play_adjusted(
     raw, corrections = np.empty((deals, 2), np.int64), np.empty((deals, 2, len(TERMS)))
     for first in range(0, deals, chunk):
         n = min(chunk, deals - first)
-        indices, dealers = np.repeat(np.arange(first, first + n), 2), np.tile([0, 1], n)
-        streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)  # players have 0 and 1
-        hands = AdjustedHands(indices, dealers, seed, value, asked, samples, streams)
-        play_out(hands, first, umpires, seed)
-        raw[first : first + n] = hands.net[:, 0].reshape(n, 2)
-        corrections[first : first + n] = hands.corrections.reshape(n, 2, -1)
+        pairs = DealPairs(first, n, seed)
+        streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)[pairs.order]
+        hands = AdjustedHands(pairs.indices, pairs.dealers, pairs.seed, value, asked, samples, streams)
+        pairs.play_out(hands, umpires)
+        raw[first : first + n] = pairs.paired(hands.net[:, 0])
+        corrections[first : first + n] = pairs.paired(hands.corrections)
         if progress:
             progress(n)
     seconds = time.perf_counter() - start

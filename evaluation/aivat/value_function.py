@@ -6,7 +6,7 @@ played, by the cells of `evaluation.aivat._kernels`; cells that few hands came t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
 from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
+from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 
@@ -106,14 +107,6 @@ class StudiedHands(Hands):
         return cells, stakes, net[places], paid[places]
 
 
-def play_out(hands: Hands, first: int, umpires: Sequence[Umpire], seed: int) -> None:
-    """Play every hand to its end with the random numbers of a duplicate match, by seed and first deal."""
-    rngs = [np.random.default_rng([seed, player, first]) for player in (0, 1)]
-    while not hands.over:
-        for seat in (0, 1):
-            umpires[seat].play(hands, seat, first, rngs[seat])
-
-
 def learn(
     a: Policy,
     b: Policy,
@@ -144,8 +137,9 @@ def learn(
     notes = []
     for first in range(0, deals, chunk):
         n = min(chunk, deals - first)
-        hands = StudiedHands(np.repeat(np.arange(first, first + n), 2), np.tile([0, 1], n), rules, seed)
-        play_out(hands, first, umpires, seed)
+        pairs = DealPairs(first, n, seed, shuffled=False)
+        hands = StudiedHands(pairs.indices, pairs.dealers, rules, pairs.seed)
+        pairs.play_out(hands, umpires)
         notes.append(hands.notes())
         if progress:
             progress(n)

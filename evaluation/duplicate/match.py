@@ -19,6 +19,7 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
+from evaluation.duplicate.deals import DealPairs, secret_hash
 from evaluation.duplicate.umpire import Faults, Umpire
 from evaluation.estimates import Estimate, PairSequence, PairTotals
 
@@ -46,6 +47,8 @@ class MatchResult:
     sequence: PairSequence | None = field(default=None, compare=False)
     """For intervals that are valid at a stop that depends on the results; depends a little on how deals are cut into chunks.
     None in files from before there was one."""
+    secret: str | None = None
+    """SHA-256 of the secret seed; None if the cards follow from ``seed`` alone."""
 
     @property
     def hands(self) -> int:
@@ -91,6 +94,7 @@ class MatchResult:
             "b": self.b,
             "rules": self.rules.to_dict(),
             "seed": self.seed,
+            "secret_seed_sha256": self.secret,
             "totals": asdict(self.totals),
             "folds": [list(by_position) for by_position in self.folds],
             "seconds": self.seconds,
@@ -126,27 +130,15 @@ class MatchResult:
             values["seconds"],
             (of_a, of_b),
             PairSequence.from_dict(values["sequence"]) if values.get("sequence") else None,
+            values.get("secret_seed_sha256"),
         )
 
 
-def _play_out(hands: Hands, first: int, umpires: Sequence[Umpire], rngs: Sequence[np.random.Generator]) -> None:
-    """Play every hand to its end; ``umpires[seat]`` asks for all hands in which that seat is to act at once."""
-    seat, idle = 0, 0
-    while idle < 2:
-        asked = umpires[seat].play(hands, seat, first, rngs[seat])
-        idle = 0 if asked else idle + 1
-        seat = 1 - seat
-
-
-def _play_chunk(
-    umpires: Sequence[Umpire], first: int, deals: int, rules: Rules, seed: int
-) -> tuple[PairTotals, NDArray[np.int64]]:
-    """Deals ``first`` .. ``first + deals - 1``, each with seat 0 and then seat 1 as dealer."""
-    indices = np.repeat(np.arange(first, first + deals), 2)
-    hands = Hands(indices, np.tile([0, 1], deals), rules, seed)
-    _play_out(hands, first, umpires, [np.random.default_rng([seed, player, first]) for player in (0, 1)])
-    won = hands.net[:, 0].reshape(deals, 2)
-    folded = hands.games["folded"].reshape(deals, 2)  # position + 1; seat 0 is the dealer of each pair's first hand
+def _play_chunk(umpires: Sequence[Umpire], pairs: DealPairs, rules: Rules) -> tuple[PairTotals, NDArray[np.int64]]:
+    """What seat 0 won, and the folds ``(2, 2)`` by seat and position."""
+    hands = Hands(pairs.indices, pairs.dealers, rules, pairs.seed)
+    pairs.play_out(hands, umpires)
+    won, folded = pairs.paired(hands.net[:, 0]), pairs.paired(hands.games["folded"])  # folded: position + 1, or 0
     folds = np.array([[np.sum(folded[:, p ^ seat] == p + 1) for p in (0, 1)] for seat in (0, 1)])
     return PairTotals.of(won[:, 0], won[:, 1]), folds
 
@@ -165,6 +157,7 @@ def play_match(
     probabilities: bool = False,
     until: float | None = None,
     error: float | None = None,
+    secret: bytes | None = None,
     earlier: MatchResult | None = None,
     written: Callable[[MatchResult], None] | None = None,
 ) -> MatchResult:
@@ -188,6 +181,8 @@ def play_match(
         error: go on beyond ``deals``, in whole chunks, until the standard error is at most so many mbb per hand.  When that is
             depends on how results spread and not on who is ahead, so with thousands of deals intervals stay what they are (Chow
             and Robbins 1965).
+        secret: secret bytes that the cards and the players' random numbers follow from, beside ``seed``; the result holds their
+            SHA-256.  Without them the cards follow from the seed alone, as in the environments.
         earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
         written: called with the result so far after each chunk.
 
@@ -209,6 +204,8 @@ def play_match(
     if error is not None and not error > 0:
         raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
     nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
+    if secret is not None:
+        nothing = replace(nothing, secret=secret_hash(secret))
     if earlier is None:
         earlier = replace(nothing, sequence=PairSequence(rules.reserve))
     _check_earlier(earlier, nothing, deals, chunk, error is not None)
@@ -222,7 +219,7 @@ def play_match(
         while not _enough(result, deals, error) and not _narrower(result, until):
             first = result.totals.deals
             n = chunk if error is not None else min(chunk, deals - first)
-            more, folds = _play_chunk(umpires, first, n, rules, seed)
+            more, folds = _play_chunk(umpires, DealPairs(first, n, seed, secret), rules)
             (ad, ab), (bd, bb) = (folds + result.folds).tolist()
             result = MatchResult(
                 a.name,
@@ -234,6 +231,7 @@ def play_match(
                 earlier.seconds + time.perf_counter() - start,
                 (umpires[0].faults, umpires[1].faults),
                 result.sequence and result.sequence.after(more),
+                earlier.secret,
             )
             if written:
                 written(result)
@@ -252,7 +250,7 @@ def _enough(result: MatchResult, deals: int, error: float | None) -> bool:
 
 def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int, beyond: bool) -> None:
     """Refuse a first part that is not of this match."""
-    for name in ("a", "b", "rules", "seed"):
+    for name in ("a", "b", "rules", "seed", "secret"):
         had, wanted = getattr(earlier, name), getattr(expected, name)
         if had != wanted:
             raise ArchieError(f"the earlier part of the match has {name} {had!r}: expected {wanted!r}")
@@ -313,6 +311,7 @@ def crosstable(
     strict: bool = False,
     time_limit: float | None = None,
     probabilities: bool = False,
+    secret: bytes | None = None,
     earlier: Sequence[MatchResult] = (),
     written: Callable[[Crosstable], None] | None = None,
 ) -> Crosstable:
@@ -344,6 +343,7 @@ def crosstable(
             strict=strict,
             time_limit=time_limit,
             probabilities=probabilities,
+            secret=secret,
             earlier=earlier[place] if place < len(earlier) else None,
             written=partial(keep, place),
         )

@@ -254,13 +254,13 @@ class Umpire:
         if self._timed is not None:
             self._timed.close()
 
-    def play(self, hands: Hands, seat: int, first: int, rng: np.random.Generator) -> int:
+    def play(self, hands: Hands, seat: int, numbers: NDArray[np.int64], rng: np.random.Generator) -> int:
         """Play one action in each hand in which ``seat`` is to act, or forfeit it.
 
         Args:
-            hands: two for each deal, in order.
+            hands: in any order.
             seat: the policy's.
-            first: number of the first deal.
+            numbers: of the hands in the match, two for each deal: hand h belongs to deal ``h // 2``.
             rng: what the policy draws from.
 
         Returns:
@@ -273,24 +273,32 @@ class Umpire:
         places, rows, masks = hands.waiting(seat)
         if not len(places):
             return 0
+        legal = masks.copy()  # the policy may write into the arrays that it is handed
         outcome = self._outcome(rows, masks, rng)
-        if not isinstance(outcome, Failure) and not self._probabilities:
-            try:
-                hands.play(places, outcome)
-            except IllegalActionError:
-                pass
-            else:
-                return len(places)
-        # Looked at once more, as the policy may have written to what it was shown; copied, as it is asked again.
-        places, rows, masks = hands.waiting(seat)
-        places, rows, masks = places.copy(), rows.copy(), masks.copy()
-        actions, failures = self._sift(rows, masks, rng, outcome)
-        lost = np.array([failure is not None for failure in failures])
-        if lost.any():
-            self._record(failures, rows, masks, first + places // 2)
-            forfeit(hands, places[lost])
-        hands.play(places[~lost], actions[~lost])
+        if isinstance(outcome, Failure):
+            _, rows, _ = hands.waiting(seat)
+            actions, failures = self._sift(rows, legal, rng, outcome)
+        elif not self._probabilities and self._played(hands, places, outcome):
+            return len(places)
+        else:
+            actions, failures = self._inspect(outcome, legal, rng)
+        if failures:
+            _, rows, _ = hands.waiting(seat)
+            self._record(failures, rows, legal, numbers[places])
+            forfeit(hands, places[list(failures)])
+        played = np.ones(len(places), np.bool_)
+        played[list(failures)] = False
+        hands.play(places[played], actions[played])
         return len(places)
+
+    @staticmethod
+    def _played(hands: Hands, places: NDArray[np.int64], actions: NDArray[Any]) -> bool:
+        """Play actions if all are legal, which the engine finds out fastest."""
+        try:
+            hands.play(places, actions)
+        except IllegalActionError:
+            return False
+        return True
 
     def _ask(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any]:
         policy, probabilities = self.policy, self._probabilities
@@ -300,7 +308,6 @@ class Umpire:
 
         if self._timed is None:
             return call()
-        rows, masks = rows.copy(), masks.copy()  # a thread left behind must not write where others read
         answer: NDArray[Any] = self._timed(call)
         return answer
 
@@ -340,8 +347,8 @@ class Umpire:
         masks: NDArray[np.int8],
         rng: np.random.Generator,
         outcome: NDArray[Any] | Failure,
-    ) -> tuple[NDArray[np.int64], list[Failure | None]]:
-        """Actions ``(n,)``, and for each row why it has none.
+    ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
+        """Actions ``(n,)``, and by row why some have none.
 
         An outcome that is useless as a whole is asked for again in halves, down to the rows that are to blame.
         """
@@ -349,20 +356,19 @@ class Umpire:
         if not isinstance(outcome, Failure):
             return self._inspect(outcome, masks, rng)
         if n == 1 or outcome.kind in (TIME_LIMIT, DISQUALIFIED):
-            return np.zeros(n, np.int64), [outcome] * n
-        actions, failures = [], list[Failure | None]()
+            return np.zeros(n, np.int64), dict.fromkeys(range(n), outcome)
+        actions, failures = [], dict[int, Failure]()
         for part in (slice(0, n // 2), slice(n // 2, n)):
             more, why = self._sift(rows[part], masks[part], rng, self._outcome(rows[part].copy(), masks[part].copy(), rng))
             actions.append(more)
-            failures += why
+            failures |= {part.start + k: failure for k, failure in why.items()}
         return np.concatenate(actions), failures
 
     def _inspect(
         self, answer: NDArray[Any], masks: NDArray[np.int8], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], list[Failure | None]]:
+    ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
         """As `_sift`, for an answer of the right shape and kind."""
-        n = len(masks)
-        failures: list[Failure | None] = [None] * n
+        n, failures = len(masks), dict[int, Failure]()
         if self._probabilities:
             bad = unplayable(answer, masks)
             for k in np.flatnonzero(bad).tolist():
@@ -378,21 +384,20 @@ class Umpire:
 
     def _record(
         self,
-        failures: list[Failure | None],
+        failures: dict[int, Failure],
         rows: NDArray[np.int8],
         masks: NDArray[np.int8],
-        deals: NDArray[np.int64],
+        numbers: NDArray[np.int64],
     ) -> None:
-        """Count faults and put the first into words; raise the first if strict."""
+        """Count faults and put the first into words, by deal; raise the first if strict."""
         kinds, reports = list[str](), list[str]()
-        for k, failure in enumerate(failures):
-            if failure is None:
-                continue
+        for k in sorted(failures, key=lambda k: int(numbers[k])):
+            failure = failures[k]
             kinds.append(failure.kind)
             if len(self.faults.reports) + len(reports) >= REPORTS:
                 continue
             where = position_text(rows[k], masks[k], self.rules)
-            report = f"{self.policy.name}: {failure.reason} in deal {deals[k]} as {where}"
+            report = f"{self.policy.name}: {failure.reason} in deal {numbers[k] // 2} as {where}"
             if self.strict:
                 raise (ProbabilityError if failure.kind == PROBABILITIES else IllegalActionError)(report)
             reports.append(report)
