@@ -1,8 +1,8 @@
-"""Where a decision stands in an abstraction: hands as classes, betting as nodes, and the block of a table that they index.
+"""The index of a decision in the tables of an abstraction: hands as classes, betting as nodes, and the block that they select.
 
-An abstraction forgets part of what a player has seen, so that what is left fits a table.  A hand is known by its *class*,
-the ranks and whether four or five cards are of one suit, and the class by its bucket.  Of the public past a block knows the
-class of the pot, of who raised last, and of the cards both players threw; the betting of the round itself is kept whole.
+An abstraction merges decisions until they fit a table.  A hand counts as its *class*: the ranks, and whether four or five cards
+are of one suit.  Classes are merged into buckets.  A block stands for a bucket and a public past: classes of the pot, of the
+last raisers and of both players' discard counts.  The betting of the round itself is not merged.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from archie_env._core.state import CALL, DISCARD, FOLD, MAX_HAND, MULTISETS, RAI
 from archie_env._core.tables import CHOOSE
 
 PATTERNS = 7
-"""No four cards of a suit; all but the card in place 0 .. 4 of one suit; five of a suit."""
+"""No four cards of a suit; all but card 0 .. 4 of one suit; five of a suit."""
 CLASSES = MULTISETS * PATTERNS
-SLOTS = 8
-"""Discards that a class can choose from."""
-NO_SLOT = 255
+OPTIONS = 8
+"""Room for the discards that a class of hands can choose from."""
+NO_OPTION = 255
 NODES = 16
 """Room for the betting nodes of a round."""
-LEVELS = 64
-"""Room for the bets that each has in when a round begins."""
-LAST_RAISERS, THROWN = 27, 216
-"""Three rounds of nobody, dealer, big blind; three draws of 0 to 5 cards."""
+POT_LEVELS = 64
+"""Room for the bets that each player has paid when a round begins."""
+RAISER_HISTORIES, DISCARD_HISTORIES = 27, 216
+"""Codes of three rounds in base 3 (nobody, dealer, big blind) and of three draws in base 6 (0 to 5 cards)."""
 SHUT, FOLDED, CLOSED = -9, -1, -2
-"""In place of a next node: the action is illegal, ends the hand, ends the round."""
+"""Stand for the next node of an action that is illegal, ends the hand, ends the round."""
 FIRST, LATER = 0, 1
 """Kinds of betting round: the blinds are in, or nothing is."""
 
@@ -39,29 +39,29 @@ ABSTRACTION = np.dtype(
         ("cap", "i8"),  # betting actions that a row has room for in a round
         ("blinds", "i8", (2,)),  # chips, by position
         ("bet", "i8", (4,)),  # chips, by round
-        # The betting of a round, [kind, node]: what each action leads to, who acts, which of that player's nodes it is
+        # The betting of a round, [kind, node]: the next node of each action, the position to act, the index among its nodes
         ("next", "i8", (2, NODES, 3)),
         ("actor", "i8", (2, NODES)),
-        ("place", "i8", (2, NODES)),
+        ("index", "i8", (2, NODES)),
         ("wagers", "i8", (2, NODES)),  # bets and raises so far
         ("legal", "i8", (2, NODES)),  # bit k: action k is legal
         ("nodes", "i8", (2,)),
         ("width", "i8"),  # floats of a betting block: three for each of a player's nodes
         # Classes of the public past, by round
-        ("pot", "i8", (4, LEVELS)),  # [round, bets each has in] (bets of the first round's size)
-        ("raiser", "i8", (4, 2, LAST_RAISERS)),  # [round, position, last raisers]
-        ("own", "i8", (4, THROWN)),  # [draws made, cards thrown]
-        ("other", "i8", (4, THROWN)),
+        ("pot", "i8", (4, POT_LEVELS)),  # [round, bets paid by each] (bets of the first round's size)
+        ("raiser", "i8", (4, 2, RAISER_HISTORIES)),  # [round, position, last raisers]
+        ("own", "i8", (4, DISCARD_HISTORIES)),  # [draws made, discard counts in base 6]
+        ("other", "i8", (4, DISCARD_HISTORIES)),
         ("pots", "i8", (4,)),  # how many classes there are of each
         ("raisers", "i8", (4,)),
         ("owns", "i8", (4,)),
         ("others", "i8", (4,)),
-        ("buckets", "i8", (2,)),  # of hands with draws to come, and of final hands
+        ("buckets", "i8", (2,)),  # of hands with draws to come, and of hands at the showdown
         ("bet_start", "i8", (4,)),  # first block of a betting round
         ("draw_start", "i8", (3,)),  # first block of a draw
     ]
 )
-"""What the kernels need besides the arrays ``early (classes,)``, ``final (classes,)`` and ``slots (classes, 8)``."""
+"""All that kernels need besides the arrays of `agents.abstraction.Abstraction.hands`."""
 
 
 @inner
@@ -95,8 +95,8 @@ def classify_hands(hands, suited, found):
 
 @inner
 def pot_level(a, paid):
-    """Bets in by each player, of the first round's size."""
-    return min(paid // a["bet"][0], LEVELS - 1)
+    """Bets of the first round's size that each player has paid."""
+    return min(paid // a["bet"][0], POT_LEVELS - 1)
 
 
 @inner
@@ -129,7 +129,7 @@ def paid_after(a, r, paid, wagers):
 
 @inner
 def paid_by_folder(a, r, paid, node, wagers):
-    """Chips lost by who folds at this node."""
+    """Chips that a player loses by folding at this node."""
     if r == 0 and node == 0:
         return a["blinds"][0]
     return paid_after(a, r, paid, wagers - 1)
@@ -137,15 +137,15 @@ def paid_by_folder(a, r, paid, node, wagers):
 
 @inner
 def raisers_after(a, r, raisers, wagers, last_to_act):
-    """The last raisers with round r added: who called last is not who raised last."""
+    """The last raisers with round r added.  The player who acts last has called, so the other one raised last."""
     power = 1 if r == 0 else 3 if r == 1 else 9
     raised = wagers > (1 if r == 0 else 0)
     return raisers + power * (2 - last_to_act if raised else 0)
 
 
 @inner
-def thrown_count(row, start, counts):
-    """Which of the entries of a draw is set: cards thrown, or 0 while none is."""
+def discard_count(row, start, counts):
+    """Cards discarded in a draw: the entry that is set, or 0 if none is."""
     for n in range(counts):
         if row[start + n]:
             return n
@@ -153,8 +153,8 @@ def thrown_count(row, start, counts):
 
 
 @inner
-def find_decision(layout, a, row, hand, early, final, own_draws):
-    """``(drawing, block, place, class)`` of the decision that a row stands for."""
+def find_decision(layout, a, row, hand, draw_buckets, showdown_buckets, own_draws):
+    """``(drawing, block, index, class)`` of the decision that a row describes."""
     r = read_round(layout, row)
     # A row without any phase reads as the last round, after which there is no draw: tables end there
     drawing = r < layout["draws"] and row[layout["phase"] + 2 * r] == 0
@@ -178,80 +178,86 @@ def find_decision(layout, a, row, hand, early, final, own_draws):
             paid = paid_after(a, k, paid, wagers)
     own, other, power, counts = np.int64(0), np.int64(0), np.int64(1), layout["max_discard"] + 1
     for k in range(r):
-        own += power * thrown_count(row, own_draws + k * counts, counts)
-        other += power * thrown_count(row, layout["other_draws"] + k * counts, counts)
+        own += power * discard_count(row, own_draws + k * counts, counts)
+        other += power * discard_count(row, layout["other_draws"] + k * counts, counts)
         power *= 6
     read_hand(layout, row, r, hand)
     which = hand_class(hand, a["suited"])
     if drawing:
-        return True, draw_block(a, r, position, paid, raisers, own, other, early[which]), np.int64(0), which
-    bucket = final[which] if r + 1 == a["rounds"] else early[which]
+        return True, draw_block(a, r, position, paid, raisers, own, other, draw_buckets[which]), np.int64(0), which
+    bucket = showdown_buckets[which] if r + 1 == a["rounds"] else draw_buckets[which]
     kind = FIRST if r == 0 else LATER
-    return False, bet_block(a, r, position, paid, raisers, own, other, bucket), a["place"][kind, node], which
+    return False, bet_block(a, r, position, paid, raisers, own, other, bucket), a["index"][kind, node], which
 
 
 @inner
-def weigh_slots(slots, draws, block, which, weights):
-    """Write the weights ``(8,)`` of a draw's slots, 0 where there is none; returns their sum."""
+def weigh_options(options, draws, block, which, weights):
+    """Write the weights ``(8,)`` of a draw's options, 0 where there is none; returns their sum."""
     total = 0
-    for k in range(SLOTS):
-        weights[k] = draws[block, k] if slots[which, k] != NO_SLOT else 0
+    for k in range(OPTIONS):
+        weights[k] = draws[block, k] if options[which, k] != NO_OPTION else 0
         total += weights[k]
     return total
 
 
 @kernel
-def fill_probabilities(layouts, abstractions, own_draws, early, final, slots, bets, draws, rows, masks, probabilities):
-    """Write what the tables say for each row; where they say nothing, check or call, and stand pat."""
+def fill_probabilities(
+    layouts, abstractions, own_draws, draw_buckets, showdown_buckets, options, bets, draws, rows, masks, probabilities
+):
+    """Write the probabilities of the tables for each row.  Where they are empty: check or call, and stand pat."""
     layout, a = layouts[0], abstractions[0]
-    hand, weights = np.zeros(MAX_HAND, np.int64), np.zeros(SLOTS, np.int64)
+    hand, weights = np.zeros(MAX_HAND, np.int64), np.zeros(OPTIONS, np.int64)
     for i in range(len(rows)):
-        chances = probabilities[i]
-        for k in range(len(chances)):
-            chances[k] = 0
-        drawing, block, place, which = find_decision(layout, a, rows[i], hand, early, final, own_draws)
+        probs = probabilities[i]
+        for k in range(len(probs)):
+            probs[k] = 0
+        drawing, block, index, which = find_decision(layout, a, rows[i], hand, draw_buckets, showdown_buckets, own_draws)
         if drawing:
-            total = weigh_slots(slots, draws, block, which, weights)
+            total = weigh_options(options, draws, block, which, weights)
             if total == 0:
-                chances[DISCARD] = 1
-            for k in range(SLOTS):
+                probs[DISCARD] = 1
+            for k in range(OPTIONS):
                 if weights[k]:
-                    chances[DISCARD + slots[which, k]] += np.float32(weights[k] / total)
+                    probs[DISCARD + options[which, k]] += np.float32(weights[k] / total)
             continue
         total = 0
         for k in range(3):
             if masks[i, k]:
-                total += bets[block, 3 * place + k]
+                total += bets[block, 3 * index + k]
         if total == 0:
-            chances[CALL] = 1
+            probs[CALL] = 1
             continue
         for k in range(FOLD, DISCARD):
             if masks[i, k]:
-                chances[k] = np.float32(bets[block, 3 * place + k] / total)
+                probs[k] = np.float32(bets[block, 3 * index + k] / total)
 
 
 @kernel
-def find_decisions(layouts, abstractions, own_draws, early, final, rows, found):
-    """Write for each row ``(4,)``: whether it is a draw, its block, the player's node, and the class of the hand."""
+def find_decisions(layouts, abstractions, own_draws, draw_buckets, showdown_buckets, rows, found):
+    """Write for each row ``(4,)``: 1 for a draw, the block, the index of the player's node, the class of the hand."""
     hand = np.zeros(MAX_HAND, np.int64)
     for i in range(len(rows)):
-        drawing, block, place, which = find_decision(layouts[0], abstractions[0], rows[i], hand, early, final, own_draws)
-        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = drawing, block, place, which
+        drawing, block, index, which = find_decision(
+            layouts[0], abstractions[0], rows[i], hand, draw_buckets, showdown_buckets, own_draws
+        )
+        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = drawing, block, index, which
 
 
 @kernel
-def choose_actions(layouts, abstractions, own_draws, early, final, slots, bets, draws, rows, masks, uniforms, actions):
-    """Draw an action for each row from what the tables say, by one uniform number in [0, 1) each."""
+def choose_actions(
+    layouts, abstractions, own_draws, draw_buckets, showdown_buckets, options, bets, draws, rows, masks, uniforms, actions
+):
+    """Sample an action for each row from the tables, by one uniform number in [0, 1) each."""
     layout, a = layouts[0], abstractions[0]
-    hand, weights = np.zeros(MAX_HAND, np.int64), np.zeros(SLOTS, np.int64)
+    hand, weights = np.zeros(MAX_HAND, np.int64), np.zeros(OPTIONS, np.int64)
     for i in range(len(rows)):
-        drawing, block, place, which = find_decision(layout, a, rows[i], hand, early, final, own_draws)
+        drawing, block, index, which = find_decision(layout, a, rows[i], hand, draw_buckets, showdown_buckets, own_draws)
         if drawing:
-            left = uniforms[i] * weigh_slots(slots, draws, block, which, weights)
+            left = uniforms[i] * weigh_options(options, draws, block, which, weights)
             actions[i] = DISCARD
-            for k in range(SLOTS):
+            for k in range(OPTIONS):
                 if weights[k]:
-                    actions[i] = DISCARD + slots[which, k]
+                    actions[i] = DISCARD + options[which, k]
                     left -= weights[k]
                     if left < 0:
                         break
@@ -259,12 +265,12 @@ def choose_actions(layouts, abstractions, own_draws, early, final, slots, bets, 
         total = 0
         for k in range(3):
             if masks[i, k]:
-                total += bets[block, 3 * place + k]
+                total += bets[block, 3 * index + k]
         left = uniforms[i] * total
         actions[i] = CALL
         for k in range(FOLD, DISCARD):
-            if masks[i, k] and bets[block, 3 * place + k]:
+            if masks[i, k] and bets[block, 3 * index + k]:
                 actions[i] = k
-                left -= bets[block, 3 * place + k]
+                left -= bets[block, 3 * index + k]
                 if left < 0:
                     break

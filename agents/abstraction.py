@@ -19,16 +19,16 @@ from agents._cfr_kernels import (
     ABSTRACTION,
     CLASSES,
     CLOSED,
+    DISCARD_HISTORIES,
     FIRST,
     FOLDED,
-    LAST_RAISERS,
     LATER,
-    LEVELS,
-    NO_SLOT,
+    NO_OPTION,
     NODES,
+    OPTIONS,
+    POT_LEVELS,
+    RAISER_HISTORIES,
     SHUT,
-    SLOTS,
-    THROWN,
 )
 from agents.archive import Header, frozen
 from archie_env._core.state import CALL, DISCARD, RAISE
@@ -42,21 +42,21 @@ Ints = NDArray[np.int64]
 PARTS: Final[Mapping[str, tuple[int, ...]]] = {
     "early": (CLASSES,),
     "final": (CLASSES,),
-    "slots": (CLASSES, SLOTS),
-    "pot": (4, LEVELS),
-    "raiser": (4, 2, LAST_RAISERS),
-    "own": (4, THROWN),
-    "other": (4, THROWN),
+    "slots": (CLASSES, OPTIONS),
+    "pot": (4, POT_LEVELS),
+    "raiser": (4, 2, RAISER_HISTORIES),
+    "own": (4, DISCARD_HISTORIES),
+    "other": (4, DISCARD_HISTORIES),
 }
 """The arrays of an abstraction and their shapes.  All but ``slots`` hold classes from 0."""
 _MOST: Final[Mapping[str, int]] = {
     "early": CLASSES - 1,
     "final": CLASSES - 1,
-    "slots": NO_SLOT,
-    "pot": LEVELS - 1,
-    "raiser": LAST_RAISERS - 1,
-    "own": THROWN - 1,
-    "other": THROWN - 1,
+    "slots": NO_OPTION,
+    "pot": POT_LEVELS - 1,
+    "raiser": RAISER_HISTORIES - 1,
+    "own": DISCARD_HISTORIES - 1,
+    "other": DISCARD_HISTORIES - 1,
 }
 """The largest value of each: there can't be more classes than entries."""
 _KINDS: Final[Mapping[str, type[np.integer[Any]]]] = {
@@ -102,11 +102,11 @@ def betting(rules: Rules, kind: int) -> dict[str, Ints]:
     tree = walk(game, 0)
     order = sorted(range(len(tree.path)), key=lambda node: (len(tree.path[node]), tree.path[node]))
     number = {node: n for n, node in enumerate(order)}
-    table = {name: np.zeros(NODES, np.int64) for name in ("actor", "place", "wagers")}
+    table = {name: np.zeros(NODES, np.int64) for name in ("actor", "index", "wagers")}
     table["next"] = np.full((NODES, 3), SHUT, np.int64)
     for n, node in enumerate(order):
         table["actor"][n] = tree.player[node]
-        table["place"][n] = np.count_nonzero(tree.player[order[:n]] == tree.player[node])
+        table["index"][n] = np.count_nonzero(tree.player[order[:n]] == tree.player[node])
         table["wagers"][n] = tree.path[node].count(RAISE) + (kind == FIRST)
         for action in np.flatnonzero(tree.child[node] != NO_CHILD):
             child = int(tree.child[node, action])
@@ -134,7 +134,7 @@ def _check_parts(rules: Rules, parts: Mapping[str, NDArray[Any]]) -> None:
         if least < 0 or most > _MOST[name]:
             raise ArchieError(f"{name} holds {least} to {most}: expected 0 to {_MOST[name]}")
     slots = parts["slots"].astype(np.uint8)
-    fits = (slots == NO_SLOT) | ((slots < 2**rules.hand_size) & (np.bitwise_count(slots) <= rules.max_discard))
+    fits = (slots == NO_OPTION) | ((slots < 2**rules.hand_size) & (np.bitwise_count(slots) <= rules.max_discard))
     if not fits.all() or slots[:, 0].any():
         raise ArchieError(
             f"slots: expected 0 (stand pat) first, then discards of at most {rules.max_discard} of {rules.hand_size} cards"
@@ -172,7 +172,7 @@ class Abstraction:
                 a[name][kind] = values
             a["legal"][kind] = (a["next"][kind] != SHUT) @ (1 << np.arange(3))
             a["nodes"][kind] = np.count_nonzero(a["next"][kind, :, CALL] != SHUT)
-        a["width"] = -(-3 * (a["place"].max() + 1) // 4) * 4
+        a["width"] = -(-3 * (a["index"].max() + 1) // 4) * 4
         sizes: dict[str, list[int]] = {}
         for name in ("pot", "raiser", "own", "other"):
             a[name] = kept[name]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import _cfr_kernels
-from agents._cfr_kernels import NODES, SLOTS
+from agents._cfr_kernels import NODES, OPTIONS
 from agents.abstraction import PARTS, Abstraction, check_header
 from agents.archive import (
     Arrays,
@@ -60,7 +60,7 @@ class CFRPolicy(FilePolicy):
         self, abstraction: Abstraction, bets: NDArray[Any], draws: NDArray[Any], meta: Mapping[str, Any] | None = None
     ) -> None:
         self.abstraction, self.rules, self.meta = abstraction, abstraction.rules, dict(meta or {})
-        expected = {"bets": (abstraction.bet_blocks, abstraction.width), "draws": (abstraction.draw_blocks, SLOTS)}
+        expected = {"bets": (abstraction.bet_blocks, abstraction.width), "draws": (abstraction.draw_blocks, OPTIONS)}
         for name, table in (("bets", bets), ("draws", draws)):
             if table.shape != expected[name] or table.dtype != np.uint8:
                 raise ArchieError(f"{name} {table.shape} of type {table.dtype}: expected uint8 {expected[name]}")
@@ -71,9 +71,9 @@ class CFRPolicy(FilePolicy):
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `archie_env.policy.Policy.probabilities`."""
         rows = checked_rows(observations, masks, self.rules)
-        chances = np.empty(masks.shape, np.float32)
-        _cfr_kernels.fill_probabilities(*self._tables, rows, masks, chances)
-        return chances
+        probabilities = np.empty(masks.shape, np.float32)
+        _cfr_kernels.fill_probabilities(*self._tables, rows, masks, probabilities)
+        return probabilities
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         """See `archie_env.policy.Policy.act`."""
@@ -90,12 +90,12 @@ class CFRPolicy(FilePolicy):
         """All that it plays by, by name."""
         return {"bets": self.bets, "draws": self.draws, **self.abstraction.parts}
 
-    def places(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
+    def index(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
         """``(n, 4)``: whether each row is a draw, its block in ``bets`` or ``draws``, the player's node, the hand's class."""
         rows = checked_rows(observations, masks, self.rules)
-        places = np.empty((len(rows), 4), np.int64)
-        _cfr_kernels.find_decisions(*self._tables[:5], rows, places)
-        return places
+        index = np.empty((len(rows), 4), np.int64)
+        _cfr_kernels.find_decisions(*self._tables[:5], rows, index)
+        return index
 
     def save(self, path: str | Path) -> None:
         """Write the file `load` reads, whole or not at all."""
@@ -127,7 +127,7 @@ def _check(headers: Mapping[str, Header], meta: Meta) -> None:
     check_names(headers, dict.fromkeys(("bets", "draws", *PARTS)), "a whole strategy")
     for name in PARTS:
         check_header(name, headers[name])
-    for name, width in (("bets", 3 * NODES), ("draws", SLOTS)):
+    for name, width in (("bets", 3 * NODES), ("draws", OPTIONS)):
         header = headers[name]
         if len(header.shape) != 2 or header.shape[1] > width or header.dtype != np.uint8:
             raise ArchieError(f"{name} {header}: expected uint8 (blocks, at most {width})")

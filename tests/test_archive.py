@@ -28,7 +28,7 @@ from archie_env.batch import Batch
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from tests import tampering
-from training.cfr.abstraction import Detail, build
+from training.cfr.abstraction import AbstractionConfig, build
 
 CFR = "archie-env cfr strategy"
 KINDS: dict[str, tuple[type[Any], str, Path]] = {
@@ -65,7 +65,7 @@ def play(player: Any) -> None:
 def strategy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a small strategy."""
     path = tmp_path_factory.mktemp("strategy") / "small.npz"
-    a = build(PRESETS["mini"], Detail(pots=((2, 3),)))
+    a = build(PRESETS["mini"], AbstractionConfig(pots=((2, 3),)))
     rng = np.random.default_rng(1)
     bets = rng.integers(0, 256, (a.bet_blocks, a.width), np.uint8)
     CFRPolicy(a, bets, rng.integers(0, 256, (a.draw_blocks, 8), np.uint8), {"seed": 1}).save(path)

@@ -21,7 +21,7 @@ from evaluation.best_response.command import main
 from evaluation.best_response.exploiters import EXPLOITERS, SCRIPTED, Budget, Exploiter, Settings
 from evaluation.duplicate.match import play_match
 from training.cfr import trainer as cfr
-from training.cfr.abstraction import Detail
+from training.cfr.abstraction import AbstractionConfig
 from training.cfr.config import Config as CFRConfig
 from training.cfr.config import Report, Stage
 from training.ppo.best_response import train_best_response
@@ -314,8 +314,8 @@ def test_the_faults_of_a_target_are_reported() -> None:
 
 
 def test_the_cfr_responder_answers_tables_and_imitations_of_others(tmp_path: Path) -> None:
-    detail = Detail(cards="exact", pots=((3,),))
-    config = CFRConfig(rules="mini", stages=(Stage(detail=detail, traversals=40_000),), report=Report(agents=()))
+    detail = AbstractionConfig(cards="exact", pots=((3,),))
+    config = CFRConfig(rules="mini", stages=(Stage(abstraction=detail, traversals=40_000),), report=Report(agents=()))
     cfr.train(config, tmp_path / "target", quiet=True)
     settings = Settings(
         Budget(40_000), 2_000, seed=1, exploiters=("cfr", "call"), checkpoint=str(tmp_path / "target" / cfr.CHECKPOINT)
@@ -331,5 +331,5 @@ def test_the_cfr_responder_answers_tables_and_imitations_of_others(tmp_path: Pat
     assert refused.attempts[0].result is None
     assert "call is no CFR strategy, so it has no regrets" in refused.attempts[0].how
     imitated = best_response("call", "mini", replace(settings, checkpoint=None))
-    assert imitated.attempts[0].how.startswith("120,000 traversals against its imitation")
+    assert imitated.attempts[0].how.startswith("120,000 traversals against an empirical policy")
     assert imitated.chosen == "cfr"

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from agents import load
-from agents._cfr_kernels import CLASSES, CLOSED, FOLDED, NO_SLOT, PATTERNS
+from agents._cfr_kernels import CLASSES, CLOSED, FOLDED, NO_OPTION, PATTERNS
 from agents.abstraction import Abstraction, classify
 from agents.archive import digest, read_archive, write_archive
 from agents.cfr import CFRPolicy
@@ -27,6 +27,7 @@ from archie_env._core.tables import high_classes
 from archie_env.batch import Batch, Hands
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError, ConfigError
+from archie_env.files import locked
 from archie_env.game import Game
 from archie_env.hands import HandValues
 from archie_env.observation import decode
@@ -35,17 +36,18 @@ from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
 from tests import tampering
-from training.cfr import best_response as respond
+from training.cfr import best_response
 from training.cfr import trainer as cfr
-from training.cfr._kernels import AVERAGES, REGRETS, WALK, quantise
-from training.cfr.abstraction import Detail, build, discards, hands
+from training.cfr._kernels import TRAVERSAL
+from training.cfr._table_kernels import AVERAGES, REGRETS, quantise
+from training.cfr.abstraction import AbstractionConfig, build, discards, hands
 from training.cfr.config import Config, Report, Stage
-from training.cfr.empirical import Imitation
+from training.cfr.empirical import EmpiricalPolicy
 from training.cfr.tables import Tables, strategy_tables
 from training.monitoring import match
 
 ARCHIE = Rules()
-WHOLE = Detail(cards="exact", pots=((2, 3, 4),), own_draws=3, other_draws=3)
+WHOLE = AbstractionConfig(cards="exact", pots=((2, 3, 4),), own_draws=3, other_draws=3)
 QUIET = Report(agents=())
 
 
@@ -60,15 +62,17 @@ def class_of(text: str) -> int:
 def kept(text: str) -> set[str]:
     """What the discards of a hand keep, as sorted text."""
     cards = hand(text)
-    slots = build(ARCHIE, Detail()).parts["slots"][class_of(text)]
+    slots = build(ARCHIE, AbstractionConfig()).parts["slots"][class_of(text)]
     names = dict(zip(parse_cards(text), text.split(), strict=True))
     return {
-        " ".join(sorted(names[c] for i, c in enumerate(cards) if not int(slot) >> i & 1)) for slot in slots if slot != NO_SLOT
+        " ".join(sorted(names[c] for i, c in enumerate(cards) if not int(slot) >> i & 1)) for slot in slots if slot != NO_OPTION
     }
 
 
-def trained(rules: str = "mini", detail: Detail = WHOLE, traversals: int = 200_000, **changes: object) -> Config:
-    return Config(rules=rules, stages=(Stage(detail=detail, traversals=traversals),), report=QUIET).model_copy(update=changes)
+def trained(rules: str = "mini", detail: AbstractionConfig = WHOLE, traversals: int = 200_000, **changes: object) -> Config:
+    return Config(rules=rules, stages=(Stage(abstraction=detail, traversals=traversals),), report=QUIET).model_copy(
+        update=changes
+    )
 
 
 # -- hands
@@ -82,7 +86,7 @@ def test_a_class_is_the_ranks_and_whether_four_or_five_cards_are_of_a_suit() -> 
     assert class_of("Ac 2c 3c 4d 8h") % PATTERNS == 0
 
 
-def test_every_hand_that_can_be_dealt_has_a_class_that_knows_its_value() -> None:
+def test_every_hand_that_can_be_dealt_has_a_class_with_its_value() -> None:
     rng = np.random.default_rng(1)
     dealt = np.sort(np.argsort(rng.random((20_000, 52)), axis=1)[:, :5], axis=1)
     known, values = hands(ARCHIE), HandValues(ARCHIE)
@@ -113,7 +117,7 @@ def test_the_discards_of_a_hand_are_those_a_player_considers(text: str, some: se
 def test_discards_keep_to_the_limit_and_small_hands_may_throw_any_cards() -> None:
     for name, rules in PRESETS.items():
         for seen in hands(rules).values():
-            slots = [slot for slot in discards(seen, rules.max_discard, True) if slot != NO_SLOT]
+            slots = [slot for slot in discards(seen, rules.max_discard, True) if slot != NO_OPTION]
             assert slots[0] == 0
             assert len(slots) == len(set(slots))
             assert all(slot.bit_count() <= rules.max_discard for slot in slots)
@@ -121,24 +125,26 @@ def test_discards_keep_to_the_limit_and_small_hands_may_throw_any_cards() -> Non
                 assert sorted(slots) == list(range(2**rules.hand_size))
 
 
-def test_finer_abstractions_tell_more_apart() -> None:
+def test_finer_abstractions_distinguish_more() -> None:
     kinds = ("coarse", "medium", "fine", "exact")
-    sizes = [build(ARCHIE, Detail.from_values({"cards": cards}, "here")).record[0]["buckets"].tolist() for cards in kinds]
+    sizes = [
+        build(ARCHIE, AbstractionConfig.from_values({"cards": cards}, "here")).record[0]["buckets"].tolist() for cards in kinds
+    ]
     assert all(fewer[k] < more[k] for fewer, more in pairwise(sizes) for k in (0, 1))
-    a = build(ARCHIE, Detail())
-    b = build(ARCHIE, Detail(raisers=2, own_draws=1, other_draws=2))
+    a = build(ARCHIE, AbstractionConfig())
+    b = build(ARCHIE, AbstractionConfig(raisers=2, own_draws=1, other_draws=2))
     assert a.information_sets < b.information_sets
 
 
-def test_classes_of_draws_know_for_how_long_a_player_stood_pat() -> None:
+def test_classes_of_draws_distinguish_for_how_long_a_player_stood_pat() -> None:
     def classes(detail: int) -> dict[tuple[int, ...], int]:
-        table = build(ARCHIE, Detail(own_draws=detail)).parts["own"]
+        table = build(ARCHIE, AbstractionConfig(own_draws=detail)).parts["own"]
         codes = {draws: sum(n * 6**i for i, n in enumerate(draws)) for r in (1, 2, 3) for draws in product(range(6), repeat=r)}
         return {draws: int(table[len(draws), code]) for draws, code in codes.items()}
 
     all_classes = [classes(detail) for detail in range(4)]
     for coarse, fine in pairwise(all_classes):
-        for r in (1, 2, 3):  # what a detail tells apart, the next does too
+        for r in (1, 2, 3):  # each level refines the one before
             seen: dict[int, set[int]] = {}
             for draws in product(range(6), repeat=r):
                 seen.setdefault(fine[draws], set()).add(coarse[draws])
@@ -154,7 +160,7 @@ def test_classes_of_draws_know_for_how_long_a_player_stood_pat() -> None:
 
 @pytest.mark.parametrize("name", ["early", "final", "slots", "pot", "own"])
 def test_an_abstraction_of_wrong_arrays_is_refused(name: str) -> None:
-    parts = dict(build(ARCHIE, Detail()).parts)
+    parts = dict(build(ARCHIE, AbstractionConfig()).parts)
     for wrong in (parts[name][:-1], parts[name].astype(np.float32), parts[name].astype(np.int64) - 1 - (name == "slots") * 300):
         with pytest.raises(ArchieError, match=name):
             Abstraction.of(ARCHIE, {**parts, name: wrong})
@@ -162,10 +168,10 @@ def test_an_abstraction_of_wrong_arrays_is_refused(name: str) -> None:
         Abstraction.of(ARCHIE, {k: v for k, v in parts.items() if k != name})
 
 
-def test_rules_that_have_no_place_for_tables_are_refused() -> None:
+def test_rules_that_tables_can_t_hold_are_refused() -> None:
     for rules in (PRESETS["barge"], Rules(draws=0, stakes=Stakes((1, 2), (2,)))):
         with pytest.raises(ArchieError, match="expected simultaneous draws"):
-            build(rules, Detail())
+            build(rules, AbstractionConfig())
 
 
 # -- public state
@@ -181,7 +187,7 @@ def test_rules_that_have_no_place_for_tables_are_refused() -> None:
 )
 def test_the_betting_of_a_round_is_that_of_the_engine(rules: Rules) -> None:
     """Nodes follow random hands that the engine plays: the seat to act, legal actions, chips paid, and the end of the round."""
-    a, rng = build(rules, Detail()).record[0], np.random.default_rng(1)
+    a, rng = build(rules, AbstractionConfig()).record[0], np.random.default_rng(1)
     for index in range(200):
         game = Game(rules, seed=2, index=index, dealer=0)
         node, kind, before = 0, 0, 0
@@ -211,9 +217,9 @@ def test_the_betting_of_a_round_is_that_of_the_engine(rules: Rules) -> None:
 
 @pytest.mark.parametrize("rules", ["archie", "mini", "midi", "maxi"])
 def test_two_rows_share_a_block_only_if_they_look_alike(rules: str) -> None:
-    """Every decision of many random hands is put into its block; what a block may not forget is the same in all its rows."""
+    """Many random hands: the rows of a block are the same in everything that a block may not merge."""
     played = Rules.preset(rules)
-    detail = Detail(cards="coarse", pots=((2, 3, 4), (2, 3, 4), (2, 3, 4)), own_draws=3, other_draws=3, raisers=3)
+    detail = AbstractionConfig(cards="coarse", pots=((2, 3, 4), (2, 3, 4), (2, 3, 4)), own_draws=3, other_draws=3, raisers=3)
     a = build(played, detail)
     bets = np.zeros((a.bet_blocks, a.width), np.uint8)
     draws = np.zeros((a.draw_blocks, 8), np.uint8)
@@ -221,7 +227,7 @@ def test_two_rows_share_a_block_only_if_they_look_alike(rules: str) -> None:
     batch = Batch(400, rules=played, seed=3)
     seen: dict[tuple[object, ...], tuple[object, ...]] = {}
     for _ in range(30):
-        places = policy.places(batch.observations, batch.masks)
+        places = policy.index(batch.observations, batch.masks)
         for row, mask, place in zip(batch.observations, batch.masks, places, strict=True):
             what, drawing = decode(row, played), bool(mask[3])
             betting_now = () if drawing else (what.wagers[what.phase // 2])
@@ -234,7 +240,7 @@ def test_two_rows_share_a_block_only_if_they_look_alike(rules: str) -> None:
 
 def test_a_table_of_its_own_numbers_is_read_where_it_was_written() -> None:
     """A strategy that always raises before the second draw and throws all after it does so, and nothing else."""
-    a = build(ARCHIE, Detail())
+    a = build(ARCHIE, AbstractionConfig())
     bets, draws = np.zeros((a.bet_blocks, a.width), np.uint8), np.zeros((a.draw_blocks, 8), np.uint8)
     starts = a.record[0]["bet_start"]
     bets[: starts[2], 2::3] = 255
@@ -266,7 +272,7 @@ def test_acting_is_drawing_from_the_probabilities(tmp_path: Path) -> None:
 
 
 def test_on_a_small_game_it_comes_close_to_an_equilibrium(tmp_path: Path) -> None:
-    """Uniform play loses 2,500 mbb to a best response here; what is forgotten, the cards thrown, costs some."""
+    """Uniform play loses 2,500 mbb to a best response here; the abstraction merges the cards discarded, which costs some."""
     policy = cfr.train(trained(traversals=3_000_000), tmp_path, quiet=True)
     assert measure(policy, "mini").evaluation.exploitability * 500 < 80
 
@@ -289,15 +295,15 @@ def test_threads_share_their_tables(tmp_path: Path) -> None:
 
 def test_threads_write_to_cache_lines_of_their_own(tmp_path: Path) -> None:
     """Apart from what they share: two threads once made but 1.5 times as much, for a record began in the line of another."""
-    walks, line = np.zeros((2, 1), WALK), 64
-    assert WALK.names is not None
-    assert WALK.names[-1] == "apart"
-    assert WALK["apart"].itemsize >= line
-    assert walks.strides[0] == WALK.itemsize
+    records, line = np.zeros((2, 1), TRAVERSAL), 64
+    assert TRAVERSAL.names is not None
+    assert TRAVERSAL.names[-1] == "apart"
+    assert TRAVERSAL["apart"].itemsize >= line
+    assert records.strides[0] == TRAVERSAL.itemsize
     cfr.train(trained(traversals=4000), tmp_path, quiet=True)
     run = cfr.Run(trained(traversals=4000))
     run.restore(tmp_path / cfr.CHECKPOINT)
-    for tables in (Tables.empty(run.abstraction), run.tables, run.tables.grown(run.abstraction, 1.0)):
+    for tables in (Tables.empty(run.abstraction), run.tables, run.tables.refined(run.abstraction, 1.0)):
         assert tables.bets.ctypes.data % line == tables.draws.ctypes.data % line == 0
 
 
@@ -305,8 +311,8 @@ def test_a_killed_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text(
         'rules = "mini"\n[report]\nagents = []\nsave_seconds = 1.0\n'
-        '[[stages]]\ntraversals = 400_000\ndetail = { pots = [[3]] }\n'
-        '[[stages]]\ntraversals = 2_000_000\ndetail = { cards = "exact", pots = [[2, 3, 4]], other_draws = 3 }\n'
+        '[[stages]]\ntraversals = 400_000\nabstraction = { pots = [[3]] }\n'
+        '[[stages]]\ntraversals = 2_000_000\nabstraction = { cards = "exact", pots = [[2, 3, 4]], other_draws = 3 }\n'
     )  # fmt: skip
     config = Config.load(file)
     whole = cfr.train(config, tmp_path / "whole", quiet=True)
@@ -323,6 +329,64 @@ def test_a_killed_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed.draws, whole.draws)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_before_the_first_checkpoint_writes_one(number: signal.Signals, tmp_path: Path) -> None:
+    config = trained(traversals=60_000, detail=AbstractionConfig(pots=((3,),)))
+    whole = cfr.train(config, tmp_path / "whole", quiet=True)
+    rounds, out = 0, tmp_path / "interrupted"
+
+    class Interrupted(cfr.Run):
+        def advance(self) -> None:
+            nonlocal rounds
+            rounds += 1
+            if rounds == 5:
+                os.kill(os.getpid(), number)  # in the middle of a round
+            super().advance()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cfr, "Run", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cfr.train(config, out, quiet=True)
+    assert rounds == 5
+    assert not (out / cfr.STRATEGY).exists()
+    resumed = cfr.train(config, out, resume=True, quiet=True)
+    assert digest(resumed.weights) == digest(whole.weights)
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        with pytest.raises(ArchieError, match=rf"process {os.getpid()} .*writes there now"):
+            cfr.train(trained(traversals=4000), tmp_path, quiet=True)
+        assert best_response.main(["call", "--rules", "mini", "--traversals", "4000", "--out", str(tmp_path)]) == 2
+    assert not (tmp_path / cfr.CHECKPOINT).exists()
+
+
+def test_a_checkpoint_that_can_t_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / cfr.CHECKPOINT).mkdir()
+    (tmp_path / cfr.CHECKPOINT / "file").touch()
+    with pytest.raises(ArchieError, match=cfr.CHECKPOINT):
+        cfr.train(trained(traversals=4000), tmp_path, quiet=True)
+
+
+def former_names(values: Any) -> Any:
+    """A configuration as version 0.1 wrote it."""
+    former = {"min_probability": "drop", "quantization_levels": "levels", "abstraction": "detail"}
+    if isinstance(values, dict):
+        return {former.get(key, key): former_names(value) for key, value in values.items()}
+    return [former_names(value) for value in values] if isinstance(values, list | tuple) else values
+
+
+def test_checkpoints_and_strategies_of_version_0_1_are_read(tmp_path: Path) -> None:
+    config = trained(traversals=4000, detail=AbstractionConfig(pots=((3,),)))
+    target = cfr.train(config, tmp_path, quiet=True)
+    arrays, meta = read_archive(tmp_path / cfr.CHECKPOINT, cfr.FORMAT, cfr.VERSION)
+    write_archive(tmp_path / cfr.CHECKPOINT, arrays, {**meta, "config": former_names(meta["config"])})
+    resumed = cfr.train(config, tmp_path, resume=True, quiet=True)
+    assert digest(resumed.weights) == digest(target.weights)
+    target.meta["config"] = former_names(target.meta["config"])
+    assert best_response.target_config(target) == config.stages[-1].abstraction
+
+
 def shuffled(a: Abstraction) -> Abstraction:
     return Abstraction.of(a.rules, {**a.parts, "other": a.parts["other"].max() - a.parts["other"]})
 
@@ -337,22 +401,22 @@ def test_a_checkpoint_of_another_configuration_is_refused_by_key(tmp_path: Path,
         patched.setattr(cfr, "build", lambda rules, detail: shuffled(build(rules, detail)))
         with pytest.raises(ArchieError, match="its classes are not those that this version makes"):
             cfr.train(trained(traversals=12000), tmp_path, resume=True, quiet=True)
-    rough = cfr.train(trained(traversals=8000, levels=15), tmp_path, resume=True, quiet=True)  # only written anew
+    rough = cfr.train(trained(traversals=8000, quantization_levels=15), tmp_path, resume=True, quiet=True)  # only written anew
     assert set(np.unique(rough.bets)) == set(range(0, 256, 17))
     assert np.abs(rough.bets.astype(int) - longer.bets).max() <= 9
     assert np.abs(rough.draws.astype(int) - longer.draws).max() <= 9
 
 
 def test_tables_grown_from_coarser_ones_play_as_those_did(tmp_path: Path) -> None:
-    coarse = build(ARCHIE, Detail())
-    fine = build(ARCHIE, Detail(cards="medium", raisers=2, own_draws=1, other_draws=2))
+    coarse = build(ARCHIE, AbstractionConfig())
+    fine = build(ARCHIE, AbstractionConfig(cards="medium", raisers=2, own_draws=1, other_draws=2))
     rng = np.random.default_rng(1)
     tables = Tables.empty(coarse)
     tables.bets[:, AVERAGES], tables.draws[:, AVERAGES] = (
         rng.random(tables.bets[:, 1].shape),
         rng.random((coarse.draw_blocks, 8)),
     )
-    grown = tables.grown(fine, 0.5)
+    grown = tables.refined(fine, 0.5)
     old, new = CFRPolicy(coarse, *tables.strategy(0.0)), CFRPolicy(fine, *grown.strategy(0.0))
     batch, alike = Batch(500, seed=2), 0
     for _ in range(25):
@@ -421,7 +485,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
 
 def test_of_tampered_checkpoints_only_archie_errors_come_out(tmp_path: Path) -> None:
     """Run under NUMBA_BOUNDSCHECK=1 too: what is accepted goes on without a read or write outside of arrays."""
-    config = trained(traversals=4000, detail=Detail(pots=((3,),)))
+    config = trained(traversals=4000, detail=AbstractionConfig(pots=((3,),)))
     cfr.train(config, tmp_path, quiet=True)
     source = read_archive(tmp_path / cfr.CHECKPOINT, cfr.FORMAT, cfr.VERSION)
 
@@ -431,7 +495,7 @@ def test_of_tampered_checkpoints_only_archie_errors_come_out(tmp_path: Path) -> 
         return run
 
     accepted = tampering.survive(
-        source, restored, lambda run: run.walkers.round(run.tables, None, 1.0), tmp_path / "it.npz", 400, 3
+        source, restored, lambda run: run.pool.round(run.tables, None, 1.0), tmp_path / "it.npz", 400, 3
     )
     assert accepted > 10, "mutants that are all refused try nothing"
 
@@ -447,7 +511,7 @@ def test_a_checkpoint_with_values_that_are_no_numbers_is_refused(name: str, valu
     with pytest.raises(ArchieError, match=rf"it\.npz: {name} holds nan or infinite values: expected finite numbers"):
         cfr.Run(config).restore(path)
     with pytest.raises(ArchieError, match=rf"it\.npz: {name} holds nan or infinite values"):
-        respond.respond(target, traversals=4000, checkpoint=path)
+        best_response.train_response(target, traversals=4000, checkpoint=path)
 
 
 @pytest.mark.parametrize(
@@ -455,10 +519,22 @@ def test_a_checkpoint_with_values_that_are_no_numbers_is_refused(name: str, valu
     [
         ("explor = 0.5", "unknown key 'explor': expected one of"),
         ("explore = 2", "explore = 2: expected a number 0 to 1"),
-        ("levels = 50", "levels = 50: expected a divisor of 255"),
+        ("quantization_levels = 50", "quantization_levels = 50: expected a divisor of 255"),
+        ("drop = 0.1", "drop is called min_probability since version 0.2"),
+        ("levels = 15", "levels is called quantization_levels since version 0.2"),
+        (
+            "[[stages]]\ntraversals = 1\n[stages.detail]",
+            r"stages\[0\].detail is called stages\[0\].abstraction since version 0.2",
+        ),
         ("[[stages]]\ntraversals = 0", r"stages\[0\]: traversals = 0 and seconds = 0"),
-        ('[[stages]]\ntraversals = 1\ndetail = { cards = "grand" }', r"stages\[0\].detail.cards = 'grand': expected one of"),
-        ("[[stages]]\ntraversals = 1\ndetail = { pots = [[2], [3]] }", r"stages\[0\].detail.pots .* 3 rounds after the first"),
+        (
+            '[[stages]]\ntraversals = 1\nabstraction = { cards = "grand" }',
+            r"stages\[0\].abstraction.cards = 'grand': expected one of",
+        ),
+        (
+            "[[stages]]\ntraversals = 1\nabstraction = { pots = [[2], [3]] }",
+            r"stages\[0\].abstraction.pots .* 3 rounds after the first",
+        ),
         ("stages = []", r"stages = \[\]: expected a list of at least one item, each a table"),
         ('rules = "poker"', "rules = 'poker'"),
         ('[report]\nagents = ["human"]\n[[stages]]\ntraversals = 1', "report.agents: human: expected players that need no"),
@@ -483,38 +559,38 @@ def test_a_responder_wins_from_what_can_be_won_from(tmp_path: Path) -> None:
     """Against a strategy that always calls and stands pat, on mini, nearly all that a best response wins."""
     a = build(PRESETS["mini"], WHOLE)
     caller = CFRPolicy(a, np.zeros((a.bet_blocks, a.width), np.uint8), np.zeros((a.draw_blocks, 8), np.uint8))
-    response = respond.respond(caller, traversals=400_000, detail=WHOLE)
+    response = best_response.train_response(caller, traversals=400_000, abstraction=WHOLE)
     best = measure(caller, "mini").evaluation.exploitability * 500
     won = match(response, caller, 20_000, 5, PRESETS["mini"])
     assert best - 6 * won.standard_error - 60 < won.mean < best + 6 * won.standard_error
 
 
 def test_a_responder_starts_from_the_regrets_of_its_target(tmp_path: Path) -> None:
-    detail = Detail(pots=((3,),))
+    detail = AbstractionConfig(pots=((3,),))
     target = cfr.train(trained(traversals=200_000, detail=detail), tmp_path, quiet=True)
-    fine = respond.finer(respond.target_detail(target))
+    fine = best_response.finer(best_response.target_config(target))
     assert build(PRESETS["mini"], fine).information_sets >= target.abstraction.information_sets
     for level in range(4):
-        told = detail.model_copy(update={"raisers": level, "own_draws": level, "other_draws": level})
-        more = respond.finer(told)
-        assert more.raisers >= told.raisers
-        assert more.own_draws >= told.own_draws
-        assert more.other_draws >= told.other_draws
-    response = respond.respond(target, traversals=200_000, checkpoint=tmp_path / cfr.CHECKPOINT)
+        config = detail.model_copy(update={"raisers": level, "own_draws": level, "other_draws": level})
+        more = best_response.finer(config)
+        assert more.raisers >= config.raisers
+        assert more.own_draws >= config.own_draws
+        assert more.other_draws >= config.other_draws
+    response = best_response.train_response(target, traversals=200_000, checkpoint=tmp_path / cfr.CHECKPOINT)
     assert match(response, target, 8000, 9, PRESETS["mini"]).mean > 0
     other = cfr.train(trained(traversals=4000), tmp_path / "other", quiet=True)
     with pytest.raises(ArchieError, match="not of the target's abstraction"):
-        respond.respond(other, traversals=4000, checkpoint=tmp_path / cfr.CHECKPOINT)
+        best_response.train_response(other, traversals=4000, checkpoint=tmp_path / cfr.CHECKPOINT)
     with pytest.raises(ArchieError, match="no budget"):
-        respond.respond(target)
+        best_response.train_response(target)
 
 
 def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cfr.train(trained(traversals=4000), tmp_path, quiet=True)
     command = [f"cfr:{tmp_path / cfr.STRATEGY}", "--rules", "mini", "--traversals", "4000", "--out", str(tmp_path / "response")]
-    assert respond.main([*command, "--deals", "200"]) == 0
+    assert best_response.main([*command, "--deals", "200"]) == 0
     assert "200 deals played twice" in capsys.readouterr().out
-    assert load(f"cfr:{tmp_path / 'response' / respond.RESPONSE}", "mini").meta["traversals"] >= 4000  # type: ignore[attr-defined]
+    assert load(f"cfr:{tmp_path / 'response' / best_response.RESPONSE}", "mini").meta["traversals"] >= 4000  # type: ignore[attr-defined]
     for wrong, words in (
         (["--threads", "0"], "threads 0: expected a whole number of at least 1"),  # it would wait for nobody, for ever
         (["--seed", "-1"], "seed -1: expected"),
@@ -525,62 +601,62 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--rules", "midi"], "trained for rules mini, expected midi"),
         (["--checkpoint", "none.npz"], "none.npz: no such file"),
     ):
-        assert respond.main([*command, *wrong]) == 2
+        assert best_response.main([*command, *wrong]) == 2
         assert words in capsys.readouterr().err
-    assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--deals", "200"]) == 0
-    assert respond.main([*command[3:], "--rules", "mini", "rule_based", "--checkpoint", "none.npz"]) == 2
+    assert best_response.main([*command[3:], "--rules", "mini", "rule_based", "--deals", "200"]) == 0
+    assert best_response.main([*command[3:], "--rules", "mini", "rule_based", "--checkpoint", "none.npz"]) == 2
     assert "rule_based is no CFR strategy, so it has no regrets to begin with" in capsys.readouterr().err
-    assert respond.main(["human", "--traversals", "4000"]) == 2
+    assert best_response.main(["human", "--traversals", "4000"]) == 2
     assert "human: expected a player that needs no terminal" in capsys.readouterr().err
-    assert respond.main(["rule_based", "--rules", "barge", "--traversals", "4000"]) == 2
+    assert best_response.main(["rule_based", "--rules", "barge", "--traversals", "4000"]) == 2
     assert "expected simultaneous draws" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rules", ["mini", "midi"])
 @pytest.mark.parametrize("name", ["rule_based", "call_draw"])
-def test_a_responder_to_an_imitation_wins_most_of_what_can_be_won_from_the_player(name: str, rules: str) -> None:
+def test_a_responder_to_an_empirical_policy_wins_most_of_what_can_be_won_from_the_player(name: str, rules: str) -> None:
     player = load(name, rules)
-    response = respond.respond(player, rules=rules, traversals=200_000, seed=3)
+    response = best_response.train_response(player, rules=rules, traversals=200_000, seed=3)
     best = measure(player, rules).evaluation.exploitability * 500
     won = match(response, player, 20_000, 5, PRESETS[rules])
     assert 0.85 * best - 5 * won.standard_error < won.mean < best + 5 * won.standard_error
 
 
-def test_an_imitation_is_watched_only_while_there_is_budget_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = []
-    monkeypatch.setattr(Imitation, "watch", lambda self, other, *budget, **more: watched.append(other))
+def test_a_player_is_observed_only_while_there_is_budget_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = []
+    monkeypatch.setattr(EmpiricalPolicy, "observe", lambda self, other, *budget, **more: observed.append(other))
     # Two threads do all of it in their first round
-    respond.respond(load("call", "mini"), rules="mini", traversals=60_000, threads=2)
-    assert watched == [None, None]
-    respond.respond(load("call", "mini"), rules="mini", traversals=60_000)
-    assert len(watched) == 2 + 7
+    best_response.train_response(load("call", "mini"), rules="mini", traversals=60_000, threads=2)
+    assert observed == [None, None]
+    best_response.train_response(load("call", "mini"), rules="mini", traversals=60_000)
+    assert len(observed) == 2 + 7
 
 
-def test_a_responder_to_an_imitation_is_reproducible_by_traversals() -> None:
+def test_a_responder_to_an_empirical_policy_is_reproducible_by_traversals() -> None:
     player = load("rule_based", "mini")
-    first, second = (respond.respond(player, rules="mini", traversals=60_000, seed=3) for _ in range(2))
-    other = respond.respond(player, rules="mini", traversals=60_000, seed=4)
+    first, second = (best_response.train_response(player, rules="mini", traversals=60_000, seed=3) for _ in range(2))
+    other = best_response.train_response(player, rules="mini", traversals=60_000, seed=4)
     assert digest(first.weights) == digest(second.weights) != digest(other.weights)
 
 
-def test_an_imitation_plays_like_the_player() -> None:
-    """On mini, with every hand a class of its own, all that `rule_based` looks at is told apart."""
+def test_an_empirical_policy_plays_like_the_player() -> None:
+    """On mini, with every hand a class of its own, all that `rule_based` looks at is distinguished."""
     player, rules = load("rule_based", "mini"), PRESETS["mini"]
-    imitation = Imitation(player, rules, WHOLE, 1)
-    imitation.watch(None, 400_000)
-    imitation.watch(load("uniform", "mini"), 200_000)
-    assert imitation.decisions >= 600_000
-    table, batch = imitation.policy(), Batch(4096, rules, seed=8)
+    model = EmpiricalPolicy(player, rules, WHOLE, 1)
+    model.observe(None, 400_000)
+    model.observe(load("uniform", "mini"), 200_000)
+    assert model.decisions >= 600_000
+    table, batch = model.policy(), Batch(4096, rules, seed=8)
     gaps = []
     for _ in range(12):
-        told, copied = (p.probabilities(batch.observations, batch.masks) for p in (player, table))
-        assert np.allclose(copied.sum(axis=1), 1, atol=1e-5)
-        gaps.append(np.abs(told - copied).sum(axis=1).mean() / 2)
-        batch.step(sample(told, np.random.default_rng(1)))
+        own, modelled = (p.probabilities(batch.observations, batch.masks) for p in (player, table))
+        assert np.allclose(modelled.sum(axis=1), 1, atol=1e-5)
+        gaps.append(np.abs(own - modelled).sum(axis=1).mean() / 2)
+        batch.step(sample(own, np.random.default_rng(1)))
     assert np.mean(gaps) < 0.02
 
 
-def test_an_imitation_of_a_player_that_cheats_is_refused() -> None:
+def test_a_player_that_plays_illegal_actions_is_not_modelled() -> None:
     class Cheat(UniformPolicy):
         name = "cheat"
 
@@ -588,10 +664,10 @@ def test_an_imitation_of_a_player_that_cheats_is_refused() -> None:
             return np.full(len(masks), wrong)
 
     with pytest.raises(ArchieError, match="no budget"):
-        Imitation(UniformPolicy(), PRESETS["mini"], Detail(), 1).watch(None)
+        EmpiricalPolicy(UniformPolicy(), PRESETS["mini"], AbstractionConfig(), 1).observe(None)
     for wrong in (-1, 2, 99):
-        with pytest.raises(ArchieError, match=f"cheat plays {wrong}, which is not legal: it can't be imitated"):
-            Imitation(Cheat(), PRESETS["mini"], Detail(), 1).watch(None, 100_000)
+        with pytest.raises(ArchieError, match=f"cheat plays {wrong}, which is not legal: it can't be modelled"):
+            EmpiricalPolicy(Cheat(), PRESETS["mini"], AbstractionConfig(), 1).observe(None, 100_000)
 
 
 def by_class(a: Abstraction, axis: int) -> tuple[np.ndarray, np.ndarray]:
@@ -608,14 +684,14 @@ def by_class(a: Abstraction, axis: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("axis", range(4), ids=["pot", "raisers", "own draws", "other's draws"])
 def test_traversals_and_play_read_the_same_tables(axis: int) -> None:
     """What a strategy is worth in traversals that learn nothing is what it wins in play, whatever of the past it goes by."""
-    a = build(ARCHIE, Detail(pots=((2,), (3,), (4,)), raisers=2, own_draws=1, other_draws=1))
+    a = build(ARCHIE, AbstractionConfig(pots=((2,), (3,), (4,)), raisers=2, own_draws=1, other_draws=1))
     bets, draws = by_class(a, axis)
     strategy, blind = (
         CFRPolicy(a, bets, draws),
         CFRPolicy(a, np.full_like(bets, 85), np.full_like(draws, 31)),
     )  # who does anything
-    tables, walkers = strategy_tables(a, bets, draws, 1.0), cfr.Walkers(ARCHIE, 1, 3, 0.0)
-    worth = np.array([walkers.round(tables, blind, 0.0) for _ in range(12)])
+    tables, pool = strategy_tables(a, bets, draws, 1.0), cfr.TraversalPool(ARCHIE, 1, 3, 0.0)
+    worth = np.array([pool.round(tables, blind, 0.0) for _ in range(12)])
     played = play_match(strategy, blind, 10_000, 2).totals
     for position, seat in enumerate((played.as_dealer, played.as_big_blind)):
         error = np.hypot(seat.standard_error, worth[:, position].std(ddof=1) / np.sqrt(12))
@@ -625,10 +701,10 @@ def test_traversals_and_play_read_the_same_tables(axis: int) -> None:
 def test_a_responder_does_not_change_its_target() -> None:
     a = build(PRESETS["mini"], WHOLE)
     tables = Tables.empty(a)
-    walkers = cfr.Walkers(PRESETS["mini"], 1, 1, 0.25)
+    pool = cfr.TraversalPool(PRESETS["mini"], 1, 1, 0.25)
     target = CFRPolicy(a, np.full((a.bet_blocks, a.width), 85, np.uint8), np.full((a.draw_blocks, 8), 30, np.uint8))
     before = target.bets.copy()
-    walkers.round(tables, target, 1.0)
+    pool.round(tables, target, 1.0)
     np.testing.assert_array_equal(target.bets, before)
     assert not tables.bets[:, AVERAGES].any()
     assert tables.bets[:, REGRETS].any()
@@ -644,7 +720,7 @@ def test_the_strategies_that_ship_are_those_of_their_configurations(name: str, c
     assert isinstance(policy, CFRPolicy)
     assert policy.name == name
     settings = Config.load(Path(__file__).parent.parent / f"configs/cfr/{config}.toml")
-    assert Config.from_values(policy.meta["config"], name) == settings
+    assert Config.from_meta(policy.meta["config"], name) == settings
     assert policy.meta["traversals"] >= sum(stage.traversals for stage in settings.stages)
     assert (WEIGHTS / f"{name}.npz").stat().st_size < most
     against = match(policy, load("call_draw"), 3000, 11, ARCHIE)

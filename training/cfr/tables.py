@@ -1,4 +1,4 @@
-"""The tables of counterfactual regret minimisation: made, grown from coarser ones, and turned into a strategy to play."""
+"""Tables of counterfactual regret minimisation: empty ones, refinements of coarser ones, and strategies made from them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents._cfr_kernels import SLOTS
+from agents._cfr_kernels import OPTIONS
 from agents.abstraction import Abstraction
 from agents.archive import Header
 from agents.cfr import STEPS
 from archie_env.errors import ArchieError
-from training.cfr._kernels import AVERAGES, REGRETS, quantise
+from training.cfr._table_kernels import AVERAGES, REGRETS, quantise
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 _LINE = 64  # bytes of a cache line
-_AT_ONCE = 1 << 18  # blocks copied at a time, so that growing needs little more memory than its result
+_AT_ONCE = 1 << 18  # blocks copied at a time, so that a refinement needs little more memory than its result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,13 +31,13 @@ class Tables:
     bets: Floats
     """``(bet_blocks, 2, width)``: [:, 0] regrets, [:, 1] average weights, of fold, call and raise at each node."""
     draws: Floats
-    """``(draw_blocks, 2, 8)``: the same of the slots."""
+    """``(draw_blocks, 2, 8)``: the same of the discard options."""
 
     @classmethod
     def empty(cls, abstraction: Abstraction) -> Tables:
         """All zeros: every legal action equally likely."""
         bets = _zeros(abstraction.bet_blocks, 2, abstraction.width)
-        return cls(abstraction, bets, _zeros(abstraction.draw_blocks, 2, SLOTS))
+        return cls(abstraction, bets, _zeros(abstraction.draw_blocks, 2, OPTIONS))
 
     def filled(self, arrays: Mapping[str, NDArray[Any]]) -> Tables:
         """Write ``bets`` and ``draws`` of these shapes into the tables, and return them.
@@ -54,10 +54,10 @@ class Tables:
                 into[start : start + _AT_ONCE] = part
         return self
 
-    def grown(self, abstraction: Abstraction, scale: float) -> Tables:
-        """Tables of another abstraction, of the same rules and betting, that start with what these have learnt.
+    def refined(self, abstraction: Abstraction, scale: float) -> Tables:
+        """Return tables of another abstraction of the same rules that start from these.
 
-        Every block begins with ``scale`` times the block that one of its own situations has here.
+        Every block begins as ``scale`` times the block in which one of its own situations is here.
         """
         result = Tables.empty(abstraction)
         for new, old, blocks in (
@@ -72,20 +72,22 @@ class Tables:
                     done += len(chosen)
         return result
 
-    def strategy(self, drop: float, part: int = AVERAGES, levels: int = STEPS) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """A strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``.
+    def strategy(
+        self, min_probability: float, part: int = AVERAGES, quantization_levels: int = STEPS
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return a strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``.
 
         Args:
-            drop: probability under which an action is left out; 1 keeps the likeliest alone.
-            part: ``AVERAGES``, or ``REGRETS`` for the strategy of the moment.
-            levels: a divisor of 255; probabilities are rounded to multiples of 1 / levels.
+            min_probability: actions of smaller probability are left out; 1 keeps the likeliest alone.
+            part: ``AVERAGES``, or ``REGRETS`` for the current strategy.
+            quantization_levels: a divisor of 255; probabilities are rounded to multiples of 1 / quantization_levels.
         """
         bets = np.zeros(self.bets[:, 0].shape, np.uint8)
         draws = np.zeros(self.draws[:, 0].shape, np.uint8)
-        quantise(self.bets[:, part], 3, drop, levels, bets)
-        quantise(self.draws[:, part], SLOTS, drop, levels, draws)
+        quantise(self.bets[:, part], 3, min_probability, quantization_levels, bets)
+        quantise(self.draws[:, part], OPTIONS, min_probability, quantization_levels, draws)
         for table in (bets, draws):
-            table *= STEPS // levels
+            table *= STEPS // quantization_levels
         return bets, draws
 
 
@@ -96,7 +98,7 @@ def check_header(name: str, header: Header | NDArray[Any], expected: NDArray[Any
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:
-    """Tables that start from a strategy: ``regret`` chips for each action, times its probability, and no average."""
+    """Return tables that start from a strategy: regrets of ``regret`` chips times the probability, and no averages."""
     result = Tables.empty(abstraction)
     result.bets[:, REGRETS] = bets * np.float32(regret / STEPS)
     result.draws[:, REGRETS] = draws * np.float32(regret / STEPS)
@@ -104,7 +106,7 @@ def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: ND
 
 
 def _zeros(*shape: int) -> Floats:
-    """Zeros that begin with a cache line, so that threads share as few lines as they can."""
+    """Zeros that begin at a cache line, so that threads share as few lines as possible."""
     line = _LINE // np.dtype(np.float32).itemsize
     zeros = np.zeros(math.prod(shape) + line, np.float32)
     start = -(zeros.ctypes.data // zeros.itemsize) % line
@@ -113,7 +115,7 @@ def _zeros(*shape: int) -> Floats:
 
 
 def _examples(classes: Ints, codes: Ints) -> Ints:
-    """For each class the first of the codes that has it; ``codes`` index ``classes``."""
+    """The first of the codes of each class; ``codes`` index ``classes``."""
     found, first = np.unique(classes[codes], return_index=True)
     examples = np.zeros(int(classes[codes].max()) + 1, np.int64)
     examples[found] = codes[first]
@@ -125,9 +127,9 @@ def _codes(r: int, base: int) -> Ints:
 
 
 def _axes(old: Abstraction, new: Abstraction, r: int, after: int) -> tuple[list[Ints], list[int]]:
-    """For each class of the pot, the raisers, own and other draws of the new abstraction the old one's; and how many those are.
+    """Map the new abstraction's classes of pots, raisers, own and other draws to the old ones; returns the maps and old sizes.
 
-    Draws are those before round r, pot and raisers those before round ``after``.
+    Draws are those before round r, pots and raisers those before round ``after``.
     """
     axes, sizes = [], []
     for name, s in (("pot", after), ("raiser", after), ("own", r), ("other", r)):

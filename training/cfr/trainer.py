@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from agents import load as load_agent
-from agents._cfr_kernels import SLOTS
+from agents._cfr_kernels import OPTIONS
 from agents.abstraction import Abstraction
 from agents.archive import Header, Meta, check_names, digest, found, frozen, read_archive, write_archive
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
-from archie_env.files import make_folder
+from archie_env.files import locked, make_folder
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
-from training.cfr._kernels import WALK, traverse_many
+from training.cfr._kernels import TRAVERSAL, traverse_many
 from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables, check_header
-from training.command import Number, Options, train_from_command
+from training.command import AbandonedError, Number, Options, terminable, train_from_command, uninterrupted
 from training.monitoring import Score, format_scores, match
 from training.settings import differences
 
@@ -45,73 +45,79 @@ ROUND: Final = 1000
 """Traversals for each position in a round of one thread; weights rise from round to round."""
 _LONG_ROUND: Final = 20 * ROUND  # of each of several threads, which wait for the slowest
 MOST_BYTES: Final = 1 << 40
-"""Of a checkpoint: its tables are of the sizes that the configuration gives them, whatever the file says."""
+"""Of a checkpoint: its tables are of the sizes that the configuration gives them, whatever the file declares."""
 _MOST: Final = 1 << 53
 WEIGHT: Final = 1e5
 """Traversals for each position that add 1 to the weight of an update."""
 
 
-class Walkers:
-    """Threads that traverse the game together.
+class TraversalPool:
+    """Threads that traverse the game on shared tables.
 
     Args:
         rules: what is played.
-        threads: how many.
+        threads: their number.
         seed: of their random numbers, which differ.
-        explore: how often an action that is never taken is looked at.
+        explore: how often an action of probability 0 is visited.
     """
 
     def __init__(self, rules: Rules, threads: int, seed: int, explore: float) -> None:
-        self.walks = np.zeros((threads, 1), WALK)
-        self.walks["bits"][:, 0] = np.random.SeedSequence(seed).generate_state(threads, np.uint64)
+        self.traversals = np.zeros((threads, 1), TRAVERSAL)
+        self.traversals["bits"][:, 0] = np.random.SeedSequence(seed).generate_state(threads, np.uint64)
         self._books, self._explore = rulebook(rules), explore
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._share = ROUND if threads == 1 else _LONG_ROUND
-        self.traversals = self._share * threads
-        """For each position, in a round."""
+        self.per_round = self._share * threads
+        """Traversals for each position in a round."""
+
+    @property
+    def nodes(self) -> int:
+        """Decisions visited so far."""
+        return int(self.traversals["nodes"].sum())
 
     def round(self, tables: Tables, target: CFRPolicy | None, weight: float) -> NDArray[np.float64]:
-        """One round of every thread; returns what a hand was worth to the traverser, in chips, dealer first.
+        """Run one round of every thread.
 
         Args:
-            tables: learnt by the traverser, and by the other too unless there is a target.
-            target: whom the other player plays like, without learning.
+            tables: learnt by the traverser, and by the other player too unless there is a target.
+            target: played by the other player, which then learns nothing.
             weight: of the updates.
+
+        Returns:
+            Mean value of a hand to the traverser in chips, ``(2,)``, dealer first.
         """
         a = tables.abstraction
         own = a.record, *a.hands, tables.bets, tables.draws
         if target is None:
-            none = (
-                frozen(np.zeros((1, a.width), np.uint8)),
-                frozen(np.zeros((1, SLOTS), np.uint8)),
-            )  # of the types of a target's
+            # Of the types of a target's tables: for others the kernel would be compiled again
+            none = frozen(np.zeros((1, a.width), np.uint8)), frozen(np.zeros((1, OPTIONS), np.uint8))
             other = False, a.record, *a.hands, *none
         else:
-            f = target.abstraction
-            other = True, f.record, *f.hands, target.bets, target.draws
+            b = target.abstraction
+            other = True, b.record, *b.hands, target.bets, target.draws
 
-        def go(walk: NDArray[np.void]) -> tuple[float, float]:
-            worth: tuple[float, float] = traverse_many(walk, self._books, *own, *other, self._share, self._explore, weight)
-            return worth
+        def go(traversal: NDArray[np.void]) -> tuple[float, float]:
+            sums: tuple[float, float] = traverse_many(traversal, self._books, *own, *other, self._share, self._explore, weight)
+            return sums
 
-        worths = map(go, self.walks) if self._pool is None else self._pool.map(go, self.walks)
-        result: NDArray[np.float64] = np.array(list(worths)).mean(axis=0) / self._share
+        sums = map(go, self.traversals) if self._pool is None else self._pool.map(go, self.traversals)
+        result: NDArray[np.float64] = np.array(list(sums)).mean(axis=0) / self._share
         return result
 
 
 @dataclass(slots=True)
 class Account:
-    """What a run has done so far, and what a checkpoint says of it."""
+    """Traversals and seconds of a run so far, as its checkpoint holds them."""
 
     stage: int = 0
     traversals: int = 0
-    """For each position, in the stage."""
+    """For each position, in this stage."""
     seconds: float = 0.0
-    """Of training, in the stage."""
+    """Training time in this stage."""
     before: int = 0
-    """The same in the stages before."""
+    """Traversals for each position in the stages before."""
     spent: float = 0.0
-    """Seconds in the stages before."""
+    """Training time in the stages before."""
 
 
 def account_of(meta: Meta, stages: int = 1 << 32) -> Account:
@@ -129,34 +135,34 @@ def account_of(meta: Meta, stages: int = 1 << 32) -> Account:
 
 
 class Run:
-    """One training run: everything that changes while it goes on, and nothing else."""
+    """The state of one training run."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.rules = config, config.resolved_rules()
         self.references = {name: load_agent(name, self.rules) for name in config.report.agents}
-        self.abstractions = [build(self.rules, stage.detail) for stage in config.stages]
-        self.walkers = Walkers(self.rules, config.threads, config.seed, config.explore)
+        self.abstractions = [build(self.rules, stage.abstraction) for stage in config.stages]
+        self.pool = TraversalPool(self.rules, config.threads, config.seed, config.explore)
         self.account = Account()
         self.tables = Tables.empty(self.abstractions[0])
 
     @property
     def traversals(self) -> int:
-        """For each position, so far in all stages."""
+        """For each position, in all stages so far."""
         return self.account.before + self.account.traversals
 
     @property
     def seconds(self) -> float:
-        """Of training, in all stages."""
+        """Training time in all stages so far."""
         return self.account.spent + self.account.seconds
 
     @property
     def abstraction(self) -> Abstraction:
-        """Of the stage."""
+        """The abstraction of this stage."""
         return self.tables.abstraction
 
     @property
     def progress(self) -> float:
-        """The share of the stage's budget that is used, 0 to 1."""
+        """Used share of the stage's budget, 0 to 1."""
         stage = self.config.stages[self.account.stage]
         by_count = 2 * self.account.traversals / stage.traversals if stage.traversals else 0.0
         by_time = self.account.seconds / stage.seconds if stage.seconds else 0.0
@@ -168,40 +174,41 @@ class Run:
         return self.account.stage + 1 == len(self.config.stages) and self.progress >= 1
 
     def advance(self) -> None:
-        """One round of traversals; where the stage is done, the tables grow for the next one first."""
+        """Run one round of traversals; if the stage is done, refine the tables for the next one first."""
         if self.progress >= 1:
             self.account = Account(self.account.stage + 1, 0, 0.0, self.traversals, self.seconds)
             stage = self.config.stages[self.account.stage]
             finer = self.abstractions[self.account.stage]
             share = self.abstraction.information_sets / finer.information_sets  # of the visits of an old one, to a new one
-            self.tables = self.tables.grown(finer, stage.keep * share)
+            self.tables = self.tables.refined(finer, stage.keep * share)
         started = time.perf_counter()
-        self.walkers.round(self.tables, None, (self.traversals + self.walkers.traversals) / WEIGHT)
-        self.account.traversals += self.walkers.traversals
+        self.pool.round(self.tables, None, (self.traversals + self.pool.per_round) / WEIGHT)
+        self.account.traversals += self.pool.per_round
         self.account.seconds += time.perf_counter() - started
 
     def policy(self) -> CFRPolicy:
-        """The average strategy as it is now."""
+        """Return the average strategy so far."""
         meta = {
             "config": self.config.model_dump(),
             "traversals": 2 * self.traversals,
             "seconds": round(self.seconds, 1),
             "versions": {name: version(name) for name in ("numpy", "numba")},
         }
-        return CFRPolicy(self.abstraction, *self.tables.strategy(self.config.drop, levels=self.config.levels), meta)
+        tables = self.tables.strategy(self.config.min_probability, quantization_levels=self.config.quantization_levels)
+        return CFRPolicy(self.abstraction, *tables, meta)
 
     def save(self, path: Path) -> None:
         """Write the checkpoint, whole or not at all."""
         account = {name: getattr(self.account, name) for name in Account.__slots__}
         meta = {"format": FORMAT, "version": VERSION, "config": self.config.model_dump(), "account": account}
         meta["abstraction"] = digest(self.abstraction.parts)
-        write_archive(path, {"walks": self._walk_bytes(), "bets": self.tables.bets, "draws": self.tables.draws}, meta)
+        write_archive(path, {"walks": self._record_bytes(), "bets": self.tables.bets, "draws": self.tables.draws}, meta)
 
     def restore(self, path: Path) -> None:
-        """Go on from a checkpoint.
+        """Continue from a checkpoint.
 
         Raises:
-            ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
+            ArchieError: for a file that is not a whole checkpoint, or one of another configuration, naming the keys.
         """
         tables = self.tables
 
@@ -213,7 +220,7 @@ class Run:
             if meta.get("abstraction") != digest(abstraction.parts):
                 raise ArchieError("its classes are not those that this version makes: expected its own checkpoint")
             tables = Tables.empty(abstraction)  # zeros, which take no memory yet
-            expected: dict[str, NDArray[Any]] = {"walks": self._walk_bytes(), "bets": tables.bets, "draws": tables.draws}
+            expected: dict[str, NDArray[Any]] = {"walks": self._record_bytes(), "bets": tables.bets, "draws": tables.draws}
             check_names(headers, expected, "a whole checkpoint")
             for name, array in expected.items():
                 check_header(name, headers[name], array)
@@ -224,27 +231,27 @@ class Run:
         except ArchieError as error:
             raise ArchieError(f"{path}: {error}") from None
         self.account = account_of(meta, len(self.abstractions))
-        walks = arrays["walks"].view(WALK).reshape(self.walkers.walks.shape)
-        for name in ("bits", "traversals", "nodes"):  # each traversal writes the other fields before it reads them
-            self.walkers.walks[name] = walks[name]
+        records = arrays["walks"].view(TRAVERSAL).reshape(self.pool.traversals.shape)
+        for name in ("bits", "count", "nodes"):  # each traversal writes the other fields before it reads them
+            self.pool.traversals[name] = records[name]
 
-    def _walk_bytes(self) -> NDArray[np.uint8]:
-        return np.frombuffer(self.walkers.walks.tobytes(), np.uint8)
+    def _record_bytes(self) -> NDArray[np.uint8]:
+        return np.frombuffer(self.pool.traversals.tobytes(), np.uint8)
 
     def _check_config(self, meta: Meta) -> None:
-        """Raise `ConfigError` unless a checkpoint is of this configuration, but for what may differ to resume it."""
-        trained = Config.from_values(meta.get("config"), "its config")
-        after = {name: getattr(self.config, name) for name in ("report", "drop", "levels")}
+        """Raise `ConfigError` unless a checkpoint is of this configuration, except for keys that may differ to resume it."""
+        trained = Config.from_meta(meta.get("config"), "its config")
+        after = {name: getattr(self.config, name) for name in ("report", "min_probability", "quantization_levels")}
         compared = _with_budgets_of(self.config, trained.model_copy(update=after))
         if compared != self.config:
             raise ConfigError(
-                f"another configuration, there and here {'; '.join(differences(compared, self.config))}: only drop, "
-                "levels, [report] and the last stage's budget may differ to resume it"
+                f"another configuration, there and here {'; '.join(differences(compared, self.config))}: only "
+                "min_probability, quantization_levels, [report] and the last stage's budget may differ to resume it"
             )
 
 
 def _with_budgets_of(config: Config, trained: Config) -> Config:
-    """The configuration ``trained`` with the last stage's budget of ``config``, where both have as many stages."""
+    """Return ``trained`` with the last stage's budget of ``config``, if both have as many stages."""
     if len(config.stages) != len(trained.stages):
         return trained
     budget = {"traversals": config.stages[-1].traversals, "seconds": config.stages[-1].seconds}
@@ -253,7 +260,7 @@ def _with_budgets_of(config: Config, trained: Config) -> Config:
 
 
 def line(run: Run, nodes: int, since: float, last: bool) -> str:
-    """How fast it goes and how the strategy does, in one line."""
+    """Put the speed of a run and the results of its strategy into one line."""
     deals = run.config.report.last_deals if last else run.config.report.deals
     policy = run.policy()
     scores: Mapping[str, Score] = {
@@ -268,42 +275,58 @@ def line(run: Run, nodes: int, since: float, last: bool) -> str:
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> CFRPolicy:
     """Train until the budget of the last stage is used; writes the checkpoint and the strategy into ``out``.
 
+    Ctrl-C and SIGTERM write a checkpoint, whenever they come.
+
     Args:
         config: the run.
-        out: a folder; what a run of the same place left there is overwritten, unless resumed.
-        resume: go on from the checkpoint in ``out``.
+        out: a folder; files of an earlier run there are overwritten, unless it is resumed.
+        resume: continue from the checkpoint in ``out``.
         quiet: show no progress bar.
 
     Raises:
-        ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used.
+        ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used, and for a folder in
+            which another process trains.
     """
     run = Run(config)
     if resume:
         run.restore(out / CHECKPOINT)
         _log.info(f"resumed at {2 * run.traversals:,} traversals")
     make_folder(out)
+    with terminable(), locked(out):
+        try:
+            _train(run, out, quiet)
+        except AbandonedError:  # in the middle of a round: its traversals are in the tables and not in the account
+            raise
+        except KeyboardInterrupt:
+            run.save(out / CHECKPOINT)
+            raise
+        policy = run.policy()
+        policy.save(out / STRATEGY)
+    _log.info(f"{out / STRATEGY}: load it as cfr:{out / STRATEGY}")
+    return policy
+
+
+def _train(run: Run, out: Path, quiet: bool) -> None:
+    config = run.config
     sizes = " -> ".join(f"{a.information_sets / 1e6:.2f}" for a in run.abstractions)
     _log.info(f"{sizes} million information sets, {config.threads} thread{'s' * (config.threads > 1)}")
-    if not resume:
-        warm = Walkers(run.rules, 1, 0, 0.0)
-        warm.round(Tables.empty(run.abstraction), None, 1.0)  # compile, or load what was compiled, outside the budget
-    reported, saved, nodes = run.seconds, run.seconds, int(run.walkers.walks["nodes"].sum())
+    if not run.traversals:
+        warm = TraversalPool(run.rules, 1, 0, 0.0)
+        warm.round(Tables.empty(run.abstraction), None, 1.0)  # compile, or load the compiled code, outside of the budget
+    reported, saved, nodes = run.seconds, run.seconds, run.pool.nodes
     with tqdm(total=1000, disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
         while not run.over:
-            run.advance()
+            with uninterrupted():
+                run.advance()
             bar.update(round(1000 * (run.account.stage + run.progress) / len(config.stages)) - bar.n)
             bar.set_postfix_str(f"{2 * run.traversals:,} traversals, {2 * run.traversals / run.seconds:,.0f}/s")
             if run.over or run.seconds - saved >= config.report.save_seconds:
                 run.save(out / CHECKPOINT)
                 saved = run.seconds
             if run.over or run.seconds - reported >= config.report.seconds:
-                seen = int(run.walkers.walks["nodes"].sum())
+                seen = run.pool.nodes
                 _log.info(line(run, seen - nodes, run.seconds - reported, run.over))
                 reported, nodes = run.seconds, seen
-    policy = run.policy()
-    policy.save(out / STRATEGY)
-    _log.info(f"{out / STRATEGY}: load it as cfr:{out / STRATEGY}")
-    return policy
 
 
 @dataclass(frozen=True, kw_only=True)
