@@ -27,6 +27,7 @@ from archie_env.rules import PRESETS, Rules
 from archie_env.terminal import main as cli
 from archie_env.terminal.answers import prompt, read_action
 from archie_env.terminal.console import colored
+from archie_env.terminal.explain import explain
 
 
 class Terminal(io.StringIO):
@@ -347,20 +348,62 @@ def test_rules_in_words(archie: Command, name: str) -> None:
 
 
 def test_rules_in_words_follow_every_option() -> None:
-    from archie_env.terminal.explain import explain
-
-    plain = " ".join(explain(Rules(high_qualifier=None, low_qualifier=None, raise_cap=1, max_discard=0)).split())
-    assert "No hand qualifies for the high half" in plain
-    assert "No hand qualifies for the low half" in plain
-    assert "one bet and no raise" in plain
-    assert "option to raise" not in plain
-    assert "Three draws, after each betting round but the last, in which no card may be replaced" in plain
+    words = " ".join(explain(Rules(high_qualifier=None, low_qualifier=None, raise_cap=1, max_discard=0)).split())
+    assert "No hand qualifies for the high half" in words
+    assert "No hand qualifies for the low half" in words
+    assert "one bet and no raise" in words
+    assert "option to raise" not in words
+    assert "Three draws, after each betting round but the last, in which no card may be replaced" in words
     assert "None: the cards dealt are played" in explain(PLAIN["no draws"])
     assert "A pair of sixes or better qualifies" in explain(Rules())
     assert "5-4-3-2-A is best" in explain(Rules())
     assert "2-A is best" in explain(PRESETS["mini"])
     assert "No hand is good enough" in explain(Rules(hand_size=1, max_discard=1))
     assert "too few such ranks" in explain(Rules(low_qualifier="4"))
+
+
+def plain(rules: Rules) -> str:
+    return " ".join(explain(rules).split())
+
+
+def test_rules_in_words_are_complete() -> None:
+    words = plain(Rules())
+    for sentence in (
+        "no joker", "no ante", "no card is burnt", "At most 40 cards are dealt in a hand, so nothing is ever reshuffled",
+        "one card at a time, the big blind first", "The seed, or the caller, decides who deals first",
+        "Checking and then raising is allowed", "both hands are shown after round 4", "A-2-3-4-5 is the lowest straight",
+        "the other player takes the pot, whatever qualifies", "nobody gets more than one odd chip",
+        "result is the award minus the chips paid",
+    ):  # fmt: skip
+        assert sentence in words
+    assert "straight" not in plain(PRESETS["mini"]).replace("Straights and flushes do not count", "")
+    assert "lowest straight" in plain(PRESETS["maxi"])
+    assert "straight" not in plain(Rules(ranks="2346789JQKA")).replace("straights and flushes are ignored", "")
+    assert "Checking and then raising" not in plain(Rules(raise_cap=1))
+
+
+ODD = Rules(stakes=((1, 3), (3, 3, 6, 6)))  # type: ignore[arg-type]
+
+
+def test_the_words_on_odd_chips_are_those_of_the_engine() -> None:
+    """R4.4: the big blind gets the odd chip of one shared half; where both are shared, each player gets one."""
+    assert "At these stakes no share is ever odd" in plain(Rules())
+    words = plain(ODD)
+    assert "At these stakes" not in words
+    assert "odd chip of one shared half goes to the first player after the dealer, the big blind" in words
+    assert "where both halves are shared, each player gets one" in words
+    for dealer in (0, 1):
+        for hands, chips in (
+            (("8s6s4s3s2s", "8h6d4c3h2h"), {"high": (3, 0), "low": (1 + dealer, 2 - dealer)}),
+            (("As2d3c4h5s", "Ac2h3d4s5c"), {"high": (1 + dealer, 2 - dealer), "low": (2 - dealer, 1 + dealer)}),
+        ):
+            mine, other = (parse_cards(hand) for hand in hands)
+            first, second = (other, mine) if dealer == 0 else (mine, other)  # the big blind is dealt first
+            deck = [card for pair in zip(first, second, strict=True) for card in pair]
+            game = Game(ODD, deck=deck, dealer=dealer)
+            while not game.over:
+                game.apply(3 if game.drawing else 1)
+            assert {award.half: award.chips for award in game.result.awards} == chips
 
 
 PLAIN = {
@@ -377,11 +420,9 @@ PLAIN = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_rules_in_words_offer_what_the_engine_does(name: str) -> None:
     """Whatever can happen in play is in the words, and nothing else; and one chip is no "1 chips"."""
-    from archie_env.terminal.explain import explain
-
     rules = PLAIN[name]
-    plain = " ".join(explain(rules).split())
-    assert not re.search(r"\b(1|one) (chip|card|bet|raise|round|draw)s\b", plain)
+    words = plain(rules)
+    assert not re.search(r"\b(1|one) (chip|card|bet|raise|round|draw)s\b", words)
     offered, drawn = set(), 0
     for seed in range(40):
         game, chance = Game(rules, seed=seed), random.Random(seed)
@@ -391,12 +432,12 @@ def test_rules_in_words_offer_what_the_engine_does(name: str) -> None:
             if not game.drawing:
                 offered.add(("facing" if game.owes(game.to_act or 0) else "free", game.round > 0, 2 in legal))
             game.apply(chance.choice(legal))
-    free, facing = re.search(r"With nothing to call: (.*); facing a wager: (.*?)\.", plain).groups()  # type: ignore[union-attr]
+    free, facing = re.search(r"With nothing to call: (.*); facing a wager: (.*?)\.", words).groups()  # type: ignore[union-attr]
     assert ("raise" in facing) == any(kind == "facing" and can for kind, _, can in offered)
     assert ("bet" in free) == any(kind == "free" and can for kind, _, can in offered)
-    assert ("so nobody can bet or raise" in plain) == (not any(can for _, later, can in offered if not later))
-    assert ("stand pat" in plain) == bool(drawn)
-    assert ("replace up to" in plain) == bool(drawn and rules.max_discard)
+    assert ("so nobody can bet or raise" in words) == (not any(can for _, later, can in offered if not later))
+    assert ("stand pat" in words) == bool(drawn)
+    assert ("replace up to" in words) == bool(drawn and rules.max_discard)
 
 
 @pytest.mark.parametrize("arguments", [("rules", "whist"), ("play", "--rules", "whist"), ("play", "--rules", "")])

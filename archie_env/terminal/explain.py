@@ -1,4 +1,4 @@
-"""Rules in words, made from a `Rules` value, so that no sentence can say what the engine does not do."""
+"""Rules in words, every sentence derived from the `Rules` value that the engine plays by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from archie_env._core.tables import FULL_HOUSE, PAIR, QUADS, TRIPS, TWO_PAIR, high_classes
+from archie_env._core.state import MAX_HAND
+from archie_env._core.tables import (
+    FLUSH,
+    FULL_HOUSE,
+    PAIR,
+    QUADS,
+    STRAIGHT,
+    STRAIGHT_FLUSH,
+    TRIPS,
+    TWO_PAIR,
+    high_classes,
+)
 from archie_env.cards import RANKS
 from archie_env.hands import CATEGORY_NAMES, HandValues
 from archie_env.rules import PRESETS, Rules
@@ -46,11 +57,15 @@ def explain(rules: Rules) -> str:
 
 def _table(rules: Rules) -> str:
     small, big = rules.stakes.blinds
+    dealt = 2 * rules.hand_size + 2 * rules.draws * rules.max_discard
     return (
-        f"Two players, {rules.deck_size} cards (ranks {rules.ranks}, suits {rules.suits}), "
-        f"hands of {_count(rules.hand_size, 'card')}, all face down; nothing is ever reshuffled. "
-        f"The dealer posts the small blind {small}, the other player the big blind {big}; both count as paid. "
-        f"Positions swap for the next hand. A player can pay at most {_chips([rules.reserve])} in a hand "
+        f"Two players, {rules.deck_size} cards (ranks {rules.ranks}, suits {rules.suits}), no joker. "
+        f"Each is dealt {_count(rules.hand_size, 'card')} face down, one card at a time, the big blind first; "
+        "no card is burnt. "
+        f"At most {dealt} cards are dealt in a hand, so nothing is ever reshuffled. "
+        f"There is no ante. The dealer posts the small blind {small}, the other player the big blind {big}; "
+        "both count as paid. The seed, or the caller, decides who deals first; then positions swap for every hand. "
+        f"A player can pay at most {_chips([rules.reserve])} in a hand "
         "and needs that much to be dealt in, so nobody is ever all-in."
     )
 
@@ -75,8 +90,19 @@ def _betting(rules: Rules) -> str:
         f"{_count(rules.rounds, 'round').capitalize()}; {wagers}. "
         f"In the first round the big blind {blind}. The dealer acts first{later}. "
         f"With nothing to call: {free}; facing a wager: {facing}. "
-        "A fold ends the hand, and the other player takes the pot without showing cards."
+        f"{_check_raise(rules)}A round ends when both players have acted and their wagers match. "
+        "A fold ends the hand at once: the other player takes the pot, whatever qualifies, and no cards are shown. "
+        f"Otherwise both hands are shown after {_last_round(rules)}."
     )
+
+
+def _check_raise(rules: Rules) -> str:
+    """Checking and then raising takes a round that opens without a wager, a bet and a raise."""
+    return "Checking and then raising is allowed. " if rules.draws and rules.raise_cap > 1 else ""
+
+
+def _last_round(rules: Rules) -> str:
+    return f"round {rules.rounds}" if rules.draws else "the round"
 
 
 def _draws(rules: Rules) -> str:
@@ -100,10 +126,9 @@ def _draws(rules: Rules) -> str:
 
 
 def _high(rules: Rules) -> str:
-    possible = sorted({category for category, _ in high_classes(rules.hand_size, rules.flushes)}, reverse=True)
-    names = [CATEGORY_NAMES[c] for c in possible if _SUITS_NEEDED.get(c, 1) <= len(rules.suits)]
-    ranks = "then ranks from the largest group and the highest card down. Suits never rank."
-    order = f"From best to worst: {', '.join(names)}; {ranks}"
+    names = [CATEGORY_NAMES[category] for category in _possible_categories(rules)]
+    ranks = "then ranks from the largest group and the highest card down"
+    order = f"From best to worst: {', '.join(names)}; {ranks}. {_straights(rules)}Suits never rank."
     if rules.high_qualifier is None:
         return f"No hand qualifies for the high half. {order}"
     values = HandValues(rules)
@@ -113,6 +138,34 @@ def _high(rules: Rules) -> str:
     more = "; two pair of any ranks qualify" if CATEGORY_NAMES[TWO_PAIR] in names else ""
     straights = "" if rules.hand_size == 5 else " Straights and flushes do not count."
     return f"A {least} or better qualifies{more}. {order}{straights}"
+
+
+def _possible_categories(rules: Rules) -> list[int]:
+    """Categories that some hand of this deck has, best first."""
+    if rules.flushes and rules.hand_size == MAX_HAND and len(rules.suits) == 1:
+        return [STRAIGHT_FLUSH, FLUSH] if _straight_tops(rules) else [FLUSH]
+    found = {category for category, order in high_classes(rules.hand_size, rules.flushes) if _in_play(order, rules)}
+    if not _straight_tops(rules):
+        found -= {STRAIGHT, STRAIGHT_FLUSH}
+    return sorted((c for c in found if _SUITS_NEEDED.get(c, 1) <= len(rules.suits)), reverse=True)
+
+
+def _in_play(order: tuple[int, ...], rules: Rules) -> bool:
+    return all(RANKS[rank] in rules.ranks for rank in order)
+
+
+def _straight_tops(rules: Rules) -> list[str]:
+    """Highest cards of the straights in this deck, ascending; the lowest straight, A-2-3-4-5, has the five."""
+    if rules.hand_size < MAX_HAND:
+        return []
+    ladder = RANKS[-1] + RANKS
+    runs = (ladder[i : i + MAX_HAND] for i in range(len(ladder) - MAX_HAND + 1))
+    return [run[-1] for run in runs if set(run) <= set(rules.ranks)]
+
+
+def _straights(rules: Rules) -> str:
+    tops = _straight_tops(rules)
+    return "A-2-3-4-5 is the lowest straight, and no straight goes round the ace. " if tops[:1] == ["5"] else ""
 
 
 def _low(rules: Rules) -> str:
@@ -143,9 +196,26 @@ def _pot(rules: Rules) -> str:
         "There is no declaring: every hand competes wherever it qualifies. "
         "Hands that qualify in both directions: half to the best high, half to the best low. "
         f"In one direction only: its best hand takes everything. In neither: {neither}. "
-        "Equal hands share the part they tie for; an odd chip of the pot goes to high, "
-        "an odd chip of a shared part to the big blind."
+        f"Both have paid the same, so the halves are equal. Equal hands share the part they tie for. {_odd_chips(rules)} "
+        "A player's result is the award minus the chips paid; the two results sum to zero."
     )
+
+
+def _odd_chips(rules: Rules) -> str:
+    """A shared half is odd only where each player has paid an odd number; a whole pot never is (R4.4)."""
+    text = (
+        "An odd chip of one shared half goes to the first player after the dealer, the big blind; "
+        "where both halves are shared, each player gets one, as nobody gets more than one odd chip."
+    )
+    return text if _can_be_odd(rules) else f"{text} At these stakes no share is ever odd."
+
+
+def _can_be_odd(rules: Rules) -> bool:
+    if rules.high_qualifier is None or rules.low_qualifier is None:
+        return False
+    big_blind, bets = rules.stakes.blinds[1], rules.stakes.bets
+    first = bets[:1] if rules.raise_cap > 1 else ()
+    return any(chips % 2 for chips in (big_blind, *first, *bets[1:]))
 
 
 def preset_table() -> str:
