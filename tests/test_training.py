@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import json
 import os
 import pickle
 import shutil
@@ -28,7 +29,7 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
 from agents import load
-from agents.archive import read_archive, write_archive
+from agents.archive import Arrays, Meta, read_archive, write_archive
 from agents.hand_features import FEATURES, KEEPS, HandReader
 from agents.ppo import PPOPolicy
 from archie_env.actions import CALL, DISCARD, discards
@@ -39,6 +40,7 @@ from archie_env.errors import ArchieError, ConfigError
 from archie_env.observation import decode, scaled
 from archie_env.policy import UniformPolicy
 from archie_env.rules import PRESETS, Rules
+from tests.tampering import mutants
 from training.monitoring import self_play_statistics
 from training.ppo import checkpoint
 from training.ppo._kernels import draw_actions
@@ -70,7 +72,7 @@ def small(**sections: Any) -> Config:
 def state_of(run: TrainingState) -> dict[str, bytes]:
     """Everything that decides how a run goes on."""
     arrays = checkpoint.module_arrays(run.model.policy) | checkpoint.optimizer_arrays(run.model.policy.optimizer)
-    arrays |= run.batch.snapshot()[0] | {f"past{i}": p.weights["head.weight"] for i, p in enumerate(run.snapshots.policies)}
+    arrays |= run.batch.snapshot()[0] | {f"snapshot{i}": p.weights["head.weight"] for i, p in enumerate(run.snapshots.policies)}
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -336,7 +338,7 @@ def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: st
     elif damage == "version":
         write_archive(path, policy.weights, {"format": "archie-env ppo policy", "version": 99})
     elif damage == "other":
-        checkpoint.save(path, dict(policy.weights), {})
+        write_archive(path, policy.weights, {"format": checkpoint.FORMAT, "version": checkpoint.VERSION})
     elif damage == "missing":
         PPOPolicy(policy.weights, policy.meta).save(path)
         weights = {k: v for k, v in policy.weights.items() if k != "head.bias"}
@@ -440,11 +442,11 @@ def test_a_resumed_run_ends_with_the_weights_of_an_undisturbed_one(tmp_path: Pat
     stopped = TrainingState(small())
     for _ in range(3):
         stopped.update()
-    stopped.save(tmp_path / CHECKPOINT)
+    checkpoint.save(stopped, tmp_path / CHECKPOINT)
     del stopped
     np.random.seed(9)  # noqa: NPY002  # no global generator of NumPy decides anything
     resumed = TrainingState(small())
-    resumed.restore(*checkpoint.load(tmp_path / CHECKPOINT))
+    checkpoint.resume(resumed, tmp_path / CHECKPOINT)
     for _ in range(3):
         resumed.update()
     assert state_of(resumed) == state_of(undisturbed)
@@ -483,16 +485,17 @@ def toml_of(values: dict[str, Any]) -> str:
 
 
 def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / CHECKPOINT
-    checkpoint.save(path, {"x": np.arange(3)}, {"n": 1})
+    path, run = tmp_path / CHECKPOINT, TrainingState(small())
+    checkpoint.save(run, path)
     before = path.read_bytes()
+    run.update()
 
     def out_of_power(descriptor: int) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "fsync", out_of_power)
     with pytest.raises(ArchieError, match=r"checkpoint\.npz: no space left"):
-        checkpoint.save(path, {"x": np.arange(4)}, {"n": 2})
+        checkpoint.save(run, path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == [CHECKPOINT]
 
@@ -565,8 +568,8 @@ def test_a_run_with_a_warm_start_is_resumed_to_the_same_weights(tmp_path: Path) 
     for _ in range(3):
         undisturbed.update()
     stopped.update()
-    stopped.save(tmp_path / CHECKPOINT)
-    resumed.restore(*checkpoint.load(tmp_path / CHECKPOINT))
+    checkpoint.save(stopped, tmp_path / CHECKPOINT)
+    checkpoint.resume(resumed, tmp_path / CHECKPOINT)
     resumed.update()
     resumed.update()
     assert state_of(resumed) == state_of(undisturbed)
@@ -720,31 +723,102 @@ def test_flags_override_the_file(tmp_path: Path) -> None:
     assert (config.learning.learning_rate, config.network.bfloat16, config.opponents.named) == (3e-4, "off", {"call": 0.1})
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda arrays, meta: meta.pop("config"),
-        lambda arrays, meta: meta.pop("generators"),
-        lambda arrays, meta: meta.update(generators=3),
-        lambda arrays, meta: meta.update(past=None),
-        lambda arrays, meta: meta["past"][0].pop("slots"),
-        lambda arrays, meta: arrays.pop("torch_generator"),
-        lambda arrays, meta: arrays.pop("network/value_net.bias"),
-        lambda arrays, meta: arrays.update({"network/value_net.bias": np.zeros(9, np.float32)}),
-        lambda arrays, meta: arrays.update({"network/value_net.bias": np.array(["x"])}),
-        lambda arrays, meta: arrays.update({"past0/head.bias": np.full(39, np.nan, np.float32)}),
-        lambda arrays, meta: arrays.update({"optimizer/x": np.zeros(1)}),
-    ],
-)
-def test_a_checkpoint_that_is_not_whole_is_refused_before_training(spoil: Any, tmp_path: Path) -> None:
+@functools.cache
+def written_checkpoint() -> tuple[Arrays, Meta]:
+    """The arrays and the ``meta`` of a checkpoint after two updates, with two snapshots in the pool."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
     run = TrainingState(small())
     run.update()
-    run.save(tmp_path / CHECKPOINT)
-    arrays, meta = checkpoint.load(tmp_path / CHECKPOINT)
+    run.update()
+    checkpoint.save(run, folder / CHECKPOINT)
+    return read_archive(folder / CHECKPOINT, checkpoint.FORMAT, checkpoint.VERSION)
+
+
+def resumed_from(arrays: Arrays, meta: Meta, path: Path) -> TrainingState:
+    """A run resumed from a checkpoint with these parts."""
+    write_archive(path, arrays, meta)
+    checkpoint.resume(unfinished_run(), path)
+    return unfinished_run()
+
+
+@functools.cache
+def unfinished_run() -> TrainingState:
+    """One run for all of these files: what was restored before makes no difference, and building one takes time."""
+    return TrainingState(small())
+
+
+NOT_A_NUMBER = np.full((1,), np.nan, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda a, m: m.pop("config"), "config: configuration = None: expected a table"),
+        (lambda a, m: m.pop("generators"), "meta: generators is missing: expected a table"),
+        (lambda a, m: m["generators"].update(batch=[]), r"generators.batch has 0 items: expected 3"),
+        (lambda a, m: m["generators"]["learner"].update(bit_generator="MT19937"), "bit_generator = 'MT19937': expected one of"),
+        (lambda a, m: m["generators"]["learner"]["state"].update(inc=-1), "learner.state.inc = -1: expected a whole number"),
+        (lambda a, m: m["progress"].update(updates=3), "progress.decisions = 768: expected those of 3 updates"),
+        (lambda a, m: m["progress"].update(seconds=float("nan")), "progress.seconds = nan: expected a number 0 to"),
+        (lambda a, m: m.update(version=2), "'archie-env ppo checkpoint' version 2, expected .* version 3"),
+        (lambda a, m: a.pop("episode_starts"), "episode_starts is missing: expected a whole checkpoint"),
+        (lambda a, m: a.pop("network/value_net.bias"), "network/value_net.bias is missing"),
+        (lambda a, m: a.pop("optimizer/0/step"), "optimizer/0/step is missing"),
+        (lambda a, m: a.pop("snapshot1/head.bias"), "snapshot1/head.bias is missing"),
+        (lambda a, m: [a.pop(k) for k in list(a) if k.startswith("snapshot")], "snapshot0/.* is missing"),
+        (lambda a, m: a.update({"network/value_net.bias": np.zeros(9, np.float32)}), r"bias \(9,\) of .*: expected \(1,\)"),
+        (lambda a, m: a.update({"network/value_net.bias": NOT_A_NUMBER}), "bias: 1 are nan or infinite: expected finite"),
+        (lambda a, m: a.update({"network/value_net.bias": np.array(["x"])}), r"bias.npy. \(1,\) of type <U1: expected"),
+        (lambda a, m: a.update({"optimizer/0/exp_avg_sq": -1 - a["optimizer/0/exp_avg_sq"]}), "exp_avg_sq: .* are negative"),
+        (lambda a, m: a.update({"optimizer/0/step": np.float32(0)}), "optimizer/0/step 0.0: expected 1 or more"),
+        (lambda a, m: a.update({"optimizer/x": np.zeros(1)}), "unknown array 'optimizer/x'"),
+        (lambda a, m: a.update({"batch/hands": a["batch/hands"] - 2**40}), r"hands -\d+ of game 0: expected 0 to 2147483645"),
+        (lambda a, m: a.update({"batch/hands": a["batch/hands"].astype(np.uint64)}), "batch/hands .* of type uint64: expected"),
+        (lambda a, m: a.update({"batch/walks": a["batch/hands"] + 1}), "walks .* of game 0: expected 0 to the number of hands"),
+        (lambda a, m: a.update({"batch/done": a["batch/done"] + 2}), "done [23] of game 0: expected 0 or 1"),
+        (lambda a, m: a.update({"batch/actions": a["batch/actions"] * 0 + 35}), "actions of game 0: 35 is not legal"),
+        (lambda a, m: a.update({"batch/actions": a["batch/actions"] * 0 - 1}), r"actions of game \d+: the opponent is to act"),
+        (lambda a, m: a.update({"batch/actions": a["batch/actions"] * 0}), "actions of game 0: 0 is not legal"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_that_is_not_whole_is_refused_before_training(spoil: Any, message: str, tmp_path: Path) -> None:
+    arrays, meta = written_checkpoint()
+    arrays, meta = dict(arrays), json.loads(json.dumps(meta))
     spoil(arrays, meta)
-    checkpoint.save(tmp_path / CHECKPOINT, arrays, meta)
-    with pytest.raises(ArchieError, match=r"checkpoint\.npz"):
-        train(small(), tmp_path, resume=True, quiet=True)
+    with pytest.raises(ArchieError, match=rf"checkpoint\.npz: .*{message}") as found:
+        resumed_from(arrays, meta, tmp_path / CHECKPOINT)
+    assert "\n" not in str(found.value)
+
+
+def test_a_tampered_checkpoint_is_refused_or_trains_on(tmp_path: Path) -> None:
+    arrays, meta = written_checkpoint()
+    accepted = 0
+    for changed, words in mutants(arrays, meta, 300, seed=1):
+        with contextlib.suppress(ArchieError):
+            run = resumed_from(changed, words, tmp_path / CHECKPOINT)
+            accepted += 1
+            if accepted % 8 == 1:
+                run.update()
+    assert 0 < accepted < 200
+
+
+def test_a_checkpoint_restores_games_that_the_engine_can_reach(tmp_path: Path) -> None:
+    arrays, meta = written_checkpoint()
+    rng = np.random.default_rng(2)
+    refused = 0
+    for _ in range(60):
+        actions = arrays["batch/actions"].copy()
+        game, column = rng.integers(len(actions)), rng.integers(actions.shape[1])
+        actions[game, column] = rng.integers(-128, 128)
+        try:
+            run = resumed_from(arrays | {"batch/actions": actions}, meta, tmp_path / CHECKPOINT)
+        except ArchieError:
+            refused += 1
+        else:
+            out = run.batch.games["deck"]
+            assert (np.sort(out, axis=1) == np.arange(52)).all()
+    assert refused > 30
 
 
 def test_the_command_line_refuses_what_it_cannot_start_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

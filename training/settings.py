@@ -164,6 +164,8 @@ def _words(model: type[Settings], error: ValidationError) -> str:
     if first["type"] == "value_error":
         reason = str(first["ctx"]["error"])
         return reason if not loc else f"{_path(loc)} = {shown(value)}: {reason}"
+    if first["type"] == "missing":
+        return f"{_path(loc)} is missing: expected {_allowed(_annotation(model, loc))}"
     return f"{_path(loc) or 'configuration'} = {shown(value)}: expected {_allowed(_annotation(model, loc))}"
 
 

@@ -18,6 +18,14 @@ def open_games(games, books, seed, first):
 
 
 @kernel
+def deal_numbered(games, books, hand_numbers):
+    """Deal hand ``hand_numbers[i]`` of game i, which has its key."""
+    book = books[0]
+    for i in range(len(games)):
+        deal_hand(games[i], book, hand_numbers[i], 0)
+
+
+@kernel
 def look(games, books, to_act, menus, observations, masks, pot_scale, owed_scale):
     """Write what each player to act sees and may do."""
     book = books[0]

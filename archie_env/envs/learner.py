@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
 from archie_env.cards import DECK
+from archie_env.envs._replay import KEPT, actions_of, restore_hands
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.observation import chip_scales, width
 from archie_env.policy import Policy, name_of
@@ -191,16 +192,28 @@ class SingleAgentBatch(ReadsRulebook):
         self._look(self._renewed() if self._fresh else self._all)
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
-        """Everything a later `restore` needs to go on as if never stopped: arrays, and the state of each generator."""
-        arrays = {"games": self.games.view(np.uint8).copy(), "stats": self.stats.view(np.uint8).copy()}
+        """Return everything that `restore` needs to continue as if never stopped: arrays, and the state of each generator.
+
+        The arrays are the actions of the hands in progress ``(n, columns)`` and the statistics ``(n,)``, a field each.
+        """
+        arrays = {"actions": actions_of(self.games, self.rules), **{name: self.stats[name].copy() for name in KEPT}}
         return arrays, [dict(g.bit_generator.state) for g in self._generators]
 
-    def restore(self, arrays: dict[str, NDArray[Any]], generators: list[dict[str, Any]]) -> None:
-        """Go on from a `snapshot` of tables made with the same arguments."""
-        self.games[:] = arrays["games"].view(GAME)
-        self.stats[:] = arrays["stats"].view(seats.LEARNER_STATS)
-        for generator, state in zip(self._generators, generators, strict=True):
-            generator.bit_generator.state = state
+    def restore(self, arrays: Mapping[str, NDArray[Any]], generators: Sequence[Mapping[str, Any]]) -> None:
+        """Continue from a `snapshot` of a batch made with the same arguments and the same seed in the last `reset`.
+
+        Hands are replayed by the engine, so that nothing in the arrays can bring a game into an impossible state.
+
+        Raises:
+            ArchieError: naming the array and what is wrong; nothing was changed.
+        """
+        games, stats = self.games.copy(), self.stats.copy()
+        restore_hands(games, stats, self._books, self.rules, self._keep_walks, arrays)
+        restored = [np.random.default_rng(0) for _ in self._generators]
+        for generator, state in zip(restored, generators, strict=True):
+            generator.bit_generator.state = dict(state)
+        self.games[:], self.stats[:], self._generators = games, stats, restored
+        self._halted = False
         self._look(self._all)
 
     def _renewed(self) -> NDArray[np.int64]:

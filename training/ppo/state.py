@@ -1,4 +1,4 @@
-"""One PPO run in memory: what is built from a configuration, one update of it, and everything a checkpoint must hold."""
+"""A PPO run in memory: everything built from a configuration, and one update of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch as th
@@ -20,7 +18,6 @@ from archie_env._core.seats import BOTH
 from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
-from training.ppo import checkpoint
 from training.ppo.algorithm import Rollout, SelfPlayPPO
 from training.ppo.cloning import clone
 from training.ppo.config import Config
@@ -36,9 +33,9 @@ def _libraries() -> ThreadpoolController:
 
 @contextmanager
 def on_threads(threads: int) -> Iterator[None]:
-    """Let torch and the BLAS of NumPy, in which frozen players think, use so many threads meanwhile.
+    """Limit torch, and the BLAS of NumPy in which opponents compute, to so many threads inside the block.
 
-    Threads of a BLAS wait for each other busily: on small batches, beside other work, a second one costs more than it gives.
+    BLAS threads spin while they wait: on small batches, beside other work, a second one costs more than it gives.
     """
     before = th.get_num_threads()
     th.set_num_threads(threads)
@@ -50,15 +47,15 @@ def on_threads(threads: int) -> Iterator[None]:
 
 
 class TrainingState:
-    """One training run: everything that changes while it goes on, and nothing else.
+    """Everything that changes in a training run.
 
     Args:
-        config: what it is.
-        players: by name, in place of what ``agents.load`` gives; for opponents that have no name to load them by.
+        config: the run.
+        players: policies by name that replace those of ``agents.load``, for opponents without a name to load them by.
     """
 
     def __init__(self, config: Config, players: Mapping[str, Policy] | None = None) -> None:
-        from agents import load  # names are resolved once the configuration is known to be good
+        from agents import load  # names are looked up after the configuration has been checked
 
         self.config, self.rules = config, config.resolved_rules()
         known = dict(players or {})
@@ -122,13 +119,13 @@ class TrainingState:
 
     @property
     def progress(self) -> float:
-        """The share of the budget that is used, 0 to 1."""
+        """Used share of the budget, 0 to 1."""
         budget = self.config.budget
         by_time = self.seconds / budget.seconds if budget.seconds else 0.0
         return min(1.0, max(self.decisions / budget.decisions, by_time))
 
     def policy(self) -> PPOPolicy:
-        """The learner as it is now."""
+        """Export the learner as it is now."""
         network = self.config.network
         meta = {
             "hand_features": network.hand_features,
@@ -140,7 +137,7 @@ class TrainingState:
         return PPOPolicy(self.model.policy.exported(), meta, self.rules)
 
     def update(self) -> None:
-        """Play one rollout and learn from it; raises `ArchieError` where that spoils the weights."""
+        """Play one rollout and learn from it; raises `ArchieError` if the weights are no longer finite."""
         started = time.perf_counter()
         with on_threads(self.config.threads):
             self._update()
@@ -160,7 +157,7 @@ class TrainingState:
         if not all(bool(weights.isfinite().all()) for weights in self.model.policy.parameters()):
             raise ArchieError(
                 f"update {self.updates}: weights of the network are no longer finite numbers: expected to stay so; lower "
-                "learning.learning_rate, or raise rollout.reward_scale or learning.minibatch_size"
+                "learning.learning_rate or rollout.reward_scale, or raise learning.minibatch_size"
             )
         if self.updates % self.config.opponents.snapshot_interval == 0:
             self.snapshots.add(self.policy())
@@ -175,61 +172,22 @@ class TrainingState:
         )  # fmt: skip
         self.snapshots.policies = [self.policy()]
 
-    def save(self, path: Path) -> None:
-        """Write everything that `restore` needs to go on to the same weights."""
-        batch, generators = self.batch.snapshot()
-        arrays = checkpoint.prefixed(checkpoint.module_arrays(self.model.policy), "network")
-        arrays |= checkpoint.prefixed(checkpoint.optimizer_arrays(self.model.policy.optimizer), "optimizer")
-        arrays |= checkpoint.prefixed(batch, "batch")
-        for i, policy in enumerate(self.snapshots.policies):
-            arrays |= checkpoint.prefixed(policy.weights, f"past{i}")
-        arrays["torch_generator"] = th.get_rng_state().numpy()
-        arrays["episode_starts"] = np.asarray(self.model._last_episode_starts)
-        meta = {
-            "config": self.config.model_dump(),
-            "updates": self.updates,
-            "reports": self.reports,
-            "seconds": self.seconds,
-            "decisions": self.decisions,
-            "past": [policy.meta for policy in self.snapshots.policies],
-            "generators": {
-                "batch": generators,
-                "past": self.snapshots.generator.bit_generator.state,
-                "learner": self.generator.bit_generator.state,
-            },
-        }
-        checkpoint.save(path, arrays, meta)
-
-    def restore(self, arrays: checkpoint.Arrays, meta: dict[str, Any]) -> None:
-        """Go on from a checkpoint of a run with the same configuration."""
-        checkpoint.load_module(self.model.policy, checkpoint.grouped(arrays, "network"))
-        checkpoint.load_optimizer(self.model.policy.optimizer, checkpoint.grouped(arrays, "optimizer"))
-        self.snapshots.policies = [
-            PPOPolicy(checkpoint.grouped(arrays, f"past{i}"), past, self.rules) for i, past in enumerate(meta["past"])
-        ]
-        self.snapshots.generator.bit_generator.state = meta["generators"]["past"]
-        self.generator.bit_generator.state = meta["generators"]["learner"]
-        self.batch.restore(checkpoint.grouped(arrays, "batch"), meta["generators"]["batch"])
-        self.model._last_episode_starts = arrays["episode_starts"]
-        self.model.num_timesteps = meta["decisions"]
-        self.updates, self.reports, self.seconds = meta["updates"], meta["reports"], meta["seconds"]
-        th.set_rng_state(th.from_numpy(arrays["torch_generator"]))
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a run has played so far, to take differences of."""
+    """Totals of a run, to take differences of."""
 
     seconds: float
     decisions: int
     hands: int
     hands_against_others: int
+    """Hands against snapshots and named policies."""
     chips: int
-    """Won from others: past selves and named policies."""
+    """Net chips won in those."""
 
     @classmethod
-    def of(cls, run: TrainingState) -> Totals:
-        """The run's account now."""
-        stats = run.batch.stats
+    def of(cls, state: TrainingState) -> Totals:
+        """Return the totals of a run so far."""
+        stats = state.batch.stats
         others = stats["hands"][stats["role"] != BOTH].sum()
-        return cls(run.seconds, run.decisions, int(stats["hands"].sum()), int(others), int(stats["chips"].sum()))
+        return cls(state.seconds, state.decisions, int(stats["hands"].sum()), int(others), int(stats["chips"].sum()))

@@ -1,7 +1,8 @@
-"""Train a player by self-play: ``python -m training.ppo --config configs/ppo/smoke.toml``.
+"""Train a policy by self-play: ``python -m training.ppo --config configs/ppo/smoke.toml``.
 
-MaskablePPO of sb3-contrib, the learner in both seats of most games, past selves in the others.  What it needs of its own is
-in `training.ppo.network` (the discard head), `training.ppo.opponents` (advantages for each player) and `training.ppo.state`.
+MaskablePPO of sb3-contrib; the learner is in both seats of most games and plays snapshots of itself in the others.  What this
+project adds is in `training.ppo.network` (the discard head), `training.ppo.algorithm` (the loops, with advantages for each
+player) and `training.ppo.opponents`.
 """
 
 from __future__ import annotations
@@ -17,125 +18,133 @@ from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
 from agents.ppo import PPOPolicy
-from archie_env.errors import ArchieError, ConfigError
-from archie_env.files import make_folder
-from training.command import Options, Word, train_from_command
+from archie_env.files import locked, make_folder
+from training.command import AbandonedError, Options, Word, terminable, train_from_command, uninterrupted
 from training.monitoring import format_scores, match, self_play_statistics
 from training.ppo import checkpoint
 from training.ppo.config import Config
 from training.ppo.state import Totals, TrainingState, on_threads
-from training.settings import differences
 
 _log = logging.getLogger(__name__)
 CHECKPOINT: Final = "checkpoint.npz"
 POLICY: Final = "policy.npz"
 
 
-def log(run: TrainingState, logger: Logger, before: Totals) -> None:
-    """Write what the last update did to TensorBoard, beside the losses that MaskablePPO records."""
-    now = Totals.of(run)
-    elapsed = now.seconds - before.seconds
-    logger.record("speed/hands_per_second", (now.hands - before.hands) / elapsed)
-    logger.record("speed/decisions_per_second", (now.decisions - before.decisions) / elapsed)
-    logger.record("train/kl_coef", run.model.ent_coef)
-    if run.config.network.prior and "train/entropy_loss" in logger.name_to_value:  # what stands there in place of the entropy
-        logger.record("train/kl_from_prior", logger.name_to_value["train/entropy_loss"])
-    logger.record("pool/snapshots", len(run.snapshots.policies))
-    if hands := now.hands_against_others - before.hands_against_others:
-        mbb = run.rules.mbb_per_chip
-        logger.record("pool/mbb_per_hand", (now.chips - before.chips) / hands * mbb)
-    logger.dump(run.decisions)
-
-
-def report(run: TrainingState, logger: Logger, last: bool) -> str:
-    """Measure the learner, write it to TensorBoard and return it as one line."""
-    policy, seed = run.policy(), run.config.seed + run.updates
-    measured = self_play_statistics(policy, 2048, seed, run.rules)
-    scores = {name: match(policy, other, run.config.report.last_deals if last else run.config.report.deals, seed, run.rules)
-              for name, other in run.references.items()}  # fmt: skip
-    for name, score in scores.items():
-        logger.record(f"match/{name}_mbb_per_hand", score.mean)
-        logger.record(f"match/{name}_standard_error", score.standard_error)
-    logger.record("self_play/lows_kept", measured.lows_kept)
-    logger.record("self_play/hands_per_second", measured.hands_per_second)
-    for name, value in measured.entropy.items():
-        logger.record(f"self_play/entropy_{name}", value)
-    logger.dump(run.decisions)
-    return f"{run.seconds:5.0f} s {run.decisions:>10,} decisions  lows kept {measured.lows_kept:.2f}  {format_scores(scores)}"
-
-
-def resume_run(run: TrainingState, path: Path) -> None:
-    """Go on from a checkpoint.
-
-    Raises:
-        ArchieError: for a file that is no whole checkpoint, or one of another configuration, naming the keys.
-    """
-    arrays, meta = checkpoint.load(path)
-    values: Any = meta.get("config")
-    trained = Config.from_values(values, str(path))
-    compared = trained.model_copy(update={"budget": run.config.budget, "report": run.config.report})
-    if compared != run.config:
-        raise ConfigError(
-            f"{path}: another configuration, there and here {'; '.join(differences(compared, run.config))}: "
-            "only [budget] and [report] may differ to resume it"
-        )
-    try:
-        run.restore(arrays, meta)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise ArchieError(
-            f"{path}: not a whole checkpoint ({type(error).__name__}: {words}): expected one to resume"
-        ) from error
-
-
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> PPOPolicy:
     """Train until the budget is used; writes the checkpoint, TensorBoard points and the final policy into ``out``.
 
+    After Ctrl-C or SIGTERM, the update in progress is finished and the checkpoint written before `KeyboardInterrupt` is raised.
+
     Args:
         config: the run.
-        out: a folder; what a run of the same place left there is overwritten, unless resumed.
-        resume: go on from the checkpoint in ``out``.
+        out: a folder; files of an earlier run there are overwritten, unless it is resumed.
+        resume: continue from the checkpoint in ``out``.
         quiet: show no progress bar.
 
     Raises:
         ArchieError: before anything is trained, for a folder, player or checkpoint that can't be used; while training,
-            for weights that are no longer finite.
+            for weights that are no longer finite, and for a file that can't be written.
     """
     with on_threads(config.threads):
-        return _train(config, out, resume, quiet)
+        state = TrainingState(config)
+        if resume:
+            checkpoint.resume(state, out / CHECKPOINT)
+            _log.info(f"resumed at {state.decisions:,} decisions")
+        make_folder(out)
+        with locked(out):
+            return _train(state, out, quiet)
 
 
-def _train(config: Config, out: Path, resume: bool, quiet: bool) -> PPOPolicy:
-    run = TrainingState(config)
-    if resume:
-        resume_run(run, out / CHECKPOINT)
-        _log.info(f"resumed at {run.decisions:,} decisions")
-    make_folder(out)
+def _train(state: TrainingState, out: Path, quiet: bool) -> PPOPolicy:
     logger = configure(str(out), ["tensorboard"])
-    run.model.set_logger(logger)
-    done = round(1000 * run.progress)
-    with tqdm(total=1000, initial=done, unit="‰", disable=True if quiet else None, file=sys.stderr, leave=False) as bar:
-        while run.progress < 1:
-            before = Totals.of(run)
-            run.update()
-            if run.updates % config.report.log_every == 0:
-                log(run, logger, before)
-            bar.update(round(1000 * run.progress) - bar.n)
-            bar.set_postfix_str(f"{run.decisions:,} decisions in {run.seconds:.0f} s")
-            if int(config.report.times * run.progress) > run.reports:
-                run.reports = int(config.report.times * run.progress)
-                _log.info(report(run, logger, last=run.progress >= 1))
-            if run.updates % config.report.save_every == 0 or run.progress >= 1:
-                run.save(out / CHECKPOINT)
-    logger.close()
-    policy = run.policy()
+    state.model.set_logger(logger)
+    try:
+        with terminable(), _bar(state, quiet) as bar:
+            while state.progress < 1:
+                _update(state, logger)
+                bar.update(_amount(state) - bar.n)
+                _report_when_due(state, logger)
+                if state.updates % state.config.report.save_every == 0 or state.progress >= 1:
+                    checkpoint.save(state, out / CHECKPOINT)
+    except AbandonedError:
+        raise  # in the middle of an update: only an earlier checkpoint is whole
+    except KeyboardInterrupt:
+        checkpoint.save(state, out / CHECKPOINT)
+        raise
+    finally:
+        logger.close()
+    policy = state.policy()
     policy.save(out / POLICY)
-    if run.seconds:
-        _log.info(
-            f"{run.decisions:,} decisions in {run.seconds:.0f} s without reports: {run.decisions / run.seconds:,.0f} a second"
-        )
+    if state.seconds:
+        rate = state.decisions / state.seconds
+        _log.info(f"{state.decisions:,} decisions in {state.seconds:.0f} s without reports: {rate:,.0f} a second")
     _log.info(f"{out / POLICY}: load it as ppo:{out / POLICY}")
     return policy
+
+
+def _bar(state: TrainingState, quiet: bool) -> tqdm[Any]:
+    """Return a bar over the limit that is likelier to end the run: seconds, where there is such a limit, or decisions."""
+    budget = state.config.budget
+    total, unit = (budget.seconds, "s") if budget.seconds else (budget.decisions, " decisions")
+    return tqdm(
+        total=total, initial=_amount(state), unit=unit, unit_scale=True, disable=True if quiet else None,
+        file=sys.stderr, leave=False,
+    )  # fmt: skip
+
+
+def _amount(state: TrainingState) -> float:
+    budget = state.config.budget
+    return min(state.seconds, budget.seconds) if budget.seconds else min(state.decisions, budget.decisions)
+
+
+def _update(state: TrainingState, logger: Logger) -> None:
+    before = Totals.of(state)
+    with uninterrupted():
+        state.update()
+    if state.updates % state.config.report.log_every == 0:
+        _log_update(state, logger, before)
+
+
+def _log_update(state: TrainingState, logger: Logger, before: Totals) -> None:
+    """Write the figures of the last update to TensorBoard, beside the losses that MaskablePPO records."""
+    now = Totals.of(state)
+    elapsed = now.seconds - before.seconds
+    logger.record("speed/hands_per_second", (now.hands - before.hands) / elapsed)
+    logger.record("speed/decisions_per_second", (now.decisions - before.decisions) / elapsed)
+    logger.record("train/kl_coef", state.model.ent_coef)
+    if state.config.network.prior and "train/entropy_loss" in logger.name_to_value:  # SB3's name for it
+        logger.record("train/kl_from_prior", logger.name_to_value["train/entropy_loss"])
+    logger.record("pool/snapshots", len(state.snapshots.policies))
+    if hands := now.hands_against_others - before.hands_against_others:
+        logger.record("pool/mbb_per_hand", (now.chips - before.chips) / hands * state.rules.mbb_per_chip)
+    logger.dump(state.decisions)
+
+
+def _report_when_due(state: TrainingState, logger: Logger) -> None:
+    due = int(state.config.report.times * state.progress)
+    if due > state.reports:
+        _log.info(_report(state, logger, last=state.progress >= 1))
+        state.reports = due
+
+
+def _report(state: TrainingState, logger: Logger, last: bool) -> str:
+    """Measure the learner, write the figures to TensorBoard and return them as one line."""
+    policy, report, seed = state.policy(), state.config.report, state.config.seed + state.updates
+    statistics = self_play_statistics(policy, 2048, seed, state.rules)
+    deals = report.last_deals if last else report.deals
+    scores = {name: match(policy, other, deals, seed, state.rules) for name, other in state.references.items()}
+    for name, score in scores.items():
+        logger.record(f"match/{name}_mbb_per_hand", score.mean)
+        logger.record(f"match/{name}_standard_error", score.standard_error)
+    logger.record("self_play/lows_kept", statistics.lows_kept)
+    logger.record("self_play/hands_per_second", statistics.hands_per_second)
+    for name, value in statistics.entropy.items():
+        logger.record(f"self_play/entropy_{name}", value)
+    logger.dump(state.decisions)
+    return (
+        f"{state.seconds:5.0f} s {state.decisions:>10,} decisions  lows kept {statistics.lows_kept:.2f}  "
+        f"{format_scores(scores)}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +159,3 @@ class TrainerOptions(Options):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     return train_from_command(TrainerOptions, "python -m training.ppo", Config.load, train, CHECKPOINT, arguments)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
