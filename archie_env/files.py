@@ -112,18 +112,26 @@ def locked(path: str | Path | None) -> Iterator[None]:
     Raises:
         ArchieError: naming the other process.
     """
-    if path is None or is_special(Path(path)) or sys.platform == "win32":
+    lock = None if path is None or sys.platform == "win32" else _lock_file(Path(path))
+    if path is None or lock is None:
         yield
         return
-    path = Path(path)
-    lock = path / ".lock" if path.is_dir() else path.with_name(f".{path.name[:60]}.lock")
-    descriptor = _lock(path, lock)
+    descriptor = _lock(Path(path), lock)
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
             lock.unlink()
         os.close(descriptor)
+
+
+def _lock_file(path: Path) -> Path | None:
+    try:
+        if is_special(path):
+            return None
+        return path / ".lock" if path.is_dir() else path.with_name(f".{path.name[:60]}.lock")
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from None
 
 
 def _lock(path: Path, lock: Path) -> int:

@@ -114,6 +114,13 @@ class PairTotals:
             self.products + other.products,
         )
 
+    def possible(self, most: int) -> bool:
+        """Whether that many deals can have these sums if nobody wins or loses more than ``most`` chips in a hand."""
+        n, x, y, xy = self.deals, self.dealer, self.big_blind, self.products
+        xx, yy = self.dealer_squares, self.big_blind_squares
+        sums = x * x <= n * xx and y * y <= n * yy and (x + y) ** 2 <= n * (xx + 2 * xy + yy)  # no variance is negative
+        return sums and max(xx, yy) <= n * most**2 and xy * xy <= xx * yy
+
     @property
     def per_hand(self) -> Estimate:
         """Chips per hand; the sample is the deal pair, as its two hands share their cards."""

@@ -1,28 +1,138 @@
-"""Results in files, with the manifest of all that they depend on."""
+"""Results in files: the manifest of all that they depend on, checks of what is read, and a store that is resumed.
+
+A result file is a JSON object with a ``manifest``, the flag ``finished``, and the values of its report.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import json
-from collections.abc import Iterator, Mapping
+import math
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from archie_env.errors import ArchieError
-from archie_env.files import atomic_write
+from pydantic import BaseModel, ValidationError
+
+from agents import weights_file
+from agents.archive import digest
+from archie_env import __version__
+from archie_env.errors import ArchieError, described, shown
+from archie_env.files import atomic_write, check_writable, is_special
+from archie_env.policy import Policy, registered_policies
+from archie_env.rules import Rules, as_rules
+
+WRITE_EVERY: Final = 2.0
+"""Seconds between two writings of a result that is not finished."""
+Model = TypeVar("Model", bound=BaseModel)
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write plain values as JSON, whole or not at all; raises `ArchieError` naming the file."""
-    atomic_write(path, json.dumps(value, indent=1) + "\n")
+    atomic_write(path, json.dumps(values, indent=1) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read the JSON object of a file with a ``manifest``; raises `ArchieError` naming the file, if it is no such file."""
+    try:
+        if is_special(path):
+            raise ArchieError("not a plain file")
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
+        if not isinstance(values, dict) or not isinstance(values.get("manifest"), dict):
+            raise ArchieError("no manifest")
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or described(error, place=False)
+        raise ArchieError(f"{path}: not a file of results ({reason}): choose another file, or delete it") from None
+    return values
+
+
+def checked(model: type[Model], values: object) -> Model:
+    """Validate values read from a file: every number finite and of its type, nothing converted.
+
+    Raises:
+        ArchieError: naming the first value that is not as the model wants it.
+    """
+    try:
+        return model.model_validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "values"
+        raise ArchieError(f"{where} {shown(first['input'])}: {first['msg'].removeprefix('Value error, ')}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ArchieError(f"not plain values ({type(error).__name__}: {error})") from None
+
+
+def weights_hash(name: str, policy: Policy | None = None) -> str | None:
+    """SHA-256 of the file that a policy comes from; None for one without a file.
+
+    The file is the shipped one of that name, ``PATH`` of ``ppo:PATH``, the module of ``module:Name``, or the policy's ``path``.
+    A policy without a file whose ``weights`` are arrays by name is hashed by these.
+
+    Raises:
+        ArchieError: if the file can't be read.
+    """
+    kind, colon, path = name.partition(":")
+    module = sys.modules.get(kind) if colon and f"{kind}:" not in registered_policies() else None
+    files = [module and getattr(module, "__file__", None), weights_file(name), getattr(policy, "path", None), path or None]
+    found = [Path(file) for file in files[:2] if file] or [Path(file) for file in files[2:] if file and Path(file).is_file()]
+    if found:
+        try:
+            return hashlib.sha256(found[0].read_bytes()).hexdigest()
+        except OSError as error:
+            raise ArchieError(f"agent {name!r}: {error.strerror or error}: {found[0]}") from None
+    weights = getattr(policy, "weights", None)
+    return digest(weights) if isinstance(weights, Mapping) else None
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that a result depends on."""
+    found = {"archie-env": __version__, "python": platform.python_version()}
+    for package in ("numpy", "numba", "torch"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def rules_hash(rules: Rules | str) -> str:
+    """SHA-256 of every option, so that a preset with a changed meaning is noticed."""
+    return hashlib.sha256(json.dumps(as_rules(rules).to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def manifest(
+    agents: Sequence[str], rules: Rules | str, *, weights: Sequence[str | None] | None = None, **conditions: Any
+) -> dict[str, Any]:
+    """Everything that a result depends on.
+
+    Args:
+        agents: names of the players.
+        rules: a preset's name or a `Rules` value.
+        weights: see `weights_hash`; None hashes by name.
+        conditions: plain values such as deals and seed.
+    """
+    return {
+        "agents": list(agents),
+        "weights": [weights_hash(name) for name in agents] if weights is None else list(weights),
+        "rules": as_rules(rules).name,
+        "rules_hash": rules_hash(rules),
+        **conditions,
+        "versions": versions(),
+        "machine": platform.machine(),
+    }
 
 
 def check_manifest(path: Path, had: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse to go on with results that were made otherwise; when they were written does not matter.
+    """Refuse to continue results that were made otherwise; the time of writing is ignored.
 
     Raises:
         ArchieError: naming the file and every difference.
     """
-    if differences := list(_differences(had, wanted)):
+    if differences := list(_differences(had, json.loads(json.dumps(wanted)))):
         raise ArchieError(f"{path}: the file was made otherwise: {'; '.join(differences)}")
 
 
@@ -32,22 +142,51 @@ def _differences(had: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str 
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _differences(one, other, f"{prefix}{key}.")
         elif key != "written" and one != other:
-            yield f"{prefix}{key} {one!r} is now {other!r}"
+            yield f"{prefix}{key} {shown(one)} is now {shown(other)}"
 
 
-def read_kept(path: Path, made: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What `write_json` has left there with the same ``manifest``, or None where nothing is.
+class ResultFile:
+    """One result in a file, which is replaced as a whole while the result grows, and resumed.
 
-    Raises:
-        ArchieError: naming the file, if it was made otherwise or can't be read.
+    Args:
+        path: the file; None keeps nothing.  A FIFO or device is written once, when the result is finished, and never read.
+        made: the `manifest`.
+        every: seconds between two writings.
     """
-    if not path.exists():
-        return None
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        check_manifest(path, values["manifest"], made)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, ArchieError):
-            raise
-        raise ArchieError(f"{path}: not a file of results ({type(error).__name__}: {error}); remove it to go on") from None
-    return values
+
+    def __init__(self, path: Path | None, made: Mapping[str, Any], every: float = WRITE_EVERY) -> None:
+        self.path, self.manifest, self._every = path, dict(made), every
+        self._written = -math.inf
+
+    def read(self, resume: bool = True) -> dict[str, Any] | None:
+        """Return the values to continue from, or None where there are none yet.
+
+        Raises:
+            ArchieError: for a file that can't be written, that is no result, that was made otherwise, or that would be lost, as
+                it is not to be resumed.
+        """
+        path = self.path
+        check_writable(path)
+        if path is None or is_special(path) or not path.exists():
+            return None
+        if not resume and path.stat().st_size == 0:
+            return None
+        values = read_json(path)
+        if not resume:
+            state = "a finished result" if values.get("finished", True) else "an unfinished result"
+            raise ArchieError(f"{path}: holds {state}: expected --resume, another file, or that it be deleted")
+        check_manifest(path, values["manifest"], self.manifest)
+        return values
+
+    def keep(self, values: Callable[[], Mapping[str, Any]]) -> None:
+        """Write the unfinished result that ``values()`` returns, unless one was written a moment ago."""
+        if self.path is not None and time.monotonic() - self._written >= self._every:
+            self.write(values(), finished=False)
+
+    def write(self, values: Mapping[str, Any], finished: bool = True) -> None:
+        """Write now; raises `ArchieError` naming the file."""
+        if self.path is None or (is_special(self.path) and not finished):
+            return
+        self._written = time.monotonic()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        write_json(self.path, {"manifest": self.manifest | {"written": stamp}, "finished": finished, **values})

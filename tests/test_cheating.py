@@ -16,7 +16,8 @@ from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Probabilities, private_generator
 from archie_env.validation import seed_word
 from evaluation.duplicate.deals import DealPairs, read_secret, secret_hash, seed_of_deals
-from evaluation.duplicate.match import MatchResult, crosstable, play_match
+from evaluation.duplicate.match import MatchResult, play_match
+from evaluation.tournament.crosstable import crosstable
 
 CALLER = load("call_draw")
 SECRET = bytes(range(32))

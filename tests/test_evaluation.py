@@ -23,11 +23,13 @@ from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rules import PRESETS, Rules, Stakes
-from evaluation.duplicate.command import format_crosstable, format_match, main, weights_hash
-from evaluation.duplicate.match import Crosstable, MatchResult, crosstable, play_match
+from evaluation.duplicate.command import main
+from evaluation.duplicate.match import MatchResult, play_match
+from evaluation.duplicate.report import format_match
 from evaluation.estimates import NORMAL_95, Estimate, PairSequence, PairTotals, boundary
 from evaluation.exploitability import solver
-from evaluation.results import check_manifest, read_kept, write_json
+from evaluation.results import ResultFile, check_manifest, weights_hash, write_json
+from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
 
 
 class Fixed:
@@ -318,14 +320,14 @@ def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: 
         write_json(tmp_path / "taken", {"a": 1})
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
     write_json(tmp_path / "free", {"manifest": {"seed": 1}, "a": 1})
-    assert read_kept(tmp_path / "free", {"seed": 1}) == {"manifest": {"seed": 1}, "a": 1}
-    assert read_kept(tmp_path / "other", {"seed": 1}) is None
+    assert ResultFile(tmp_path / "free", {"seed": 1}).read() == {"manifest": {"seed": 1}, "a": 1}
+    assert ResultFile(tmp_path / "other", {"seed": 1}).read() is None
     with pytest.raises(ArchieError, match="free: the file was made otherwise: seed 1 is now 2"):
-        read_kept(tmp_path / "free", {"seed": 2})
+        ResultFile(tmp_path / "free", {"seed": 2}).read()
     for text in ("", "[]", "{}", '{"manifest": 3}', "\0"):
         (tmp_path / "free").write_text(text)
         with pytest.raises(ArchieError, match="free: not a file of results"):
-            read_kept(tmp_path / "free", {"seed": 1})
+            ResultFile(tmp_path / "free", {"seed": 1}).read()
 
 
 def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:
@@ -559,7 +561,11 @@ def test_the_command_line_stops_when_told_and_says_which_interval_is_valid(
     low, high = written["figures"]["mbb_anytime_interval_95"]
     assert high - low < 400
     assert written["manifest"]["until"] == 400
-    assert main([*arguments, "--until", "400", "--deals", "300"]) == 0
+    kept = file.read_bytes()
+    assert main([*arguments, "--until", "400", "--deals", "300"]) == 2
+    assert "holds a finished result: expected --resume, another file" in capsys.readouterr().err
+    assert file.read_bytes() == kept
+    assert main([*arguments[:-2], "--until", "400", "--deals", "300"]) == 0
     assert "out of deals before it was narrower than 400" in capsys.readouterr().out
     assert main([*arguments, "--until", "300", "--resume"]) == 2
     assert "until 400.0 is now 300.0" in capsys.readouterr().err

@@ -22,8 +22,9 @@ from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
 from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
-from evaluation.duplicate.command import format_crosstable, format_match, main
-from evaluation.duplicate.match import MatchResult, crosstable, play_match
+from evaluation.duplicate.command import main
+from evaluation.duplicate.match import MatchResult, play_match
+from evaluation.duplicate.report import format_match
 from evaluation.duplicate.umpire import (
     DISQUALIFIED,
     EXCEPTION,
@@ -38,6 +39,7 @@ from evaluation.duplicate.umpire import (
     forfeit,
 )
 from evaluation.exploitability.measure import measure
+from evaluation.tournament.crosstable import crosstable, format_crosstable
 
 CALLER = load("call_draw")
 
@@ -374,7 +376,7 @@ def test_a_policy_in_an_endless_loop_does_not_hold_up_the_end_of_the_program() -
     program = """
 from agents import load
 from archie_env.policy import UniformPolicy
-from evaluation.duplicate.command import format_match
+from evaluation.duplicate.report import format_match
 from evaluation.duplicate.match import play_match
 
 class Endless(UniformPolicy):

@@ -20,13 +20,13 @@ from archie_env.actions import discard
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy
-from evaluation.duplicate.command import weights_hash
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.estimates import NORMAL_95, Estimate
 from evaluation.pictures.charts import main as pictures
 from evaluation.pictures.learning_curves import Curve, band, read_curves, write_curves
 from evaluation.pictures.play_style import KEPT, Habits, HandKinds, watch
+from evaluation.results import ResultFile
 from evaluation.tournament.ratings import (
     AVERAGE,
     SESSION,
@@ -45,11 +45,10 @@ from evaluation.tournament.round_robin import (
     cell_file,
     faults_of,
     main,
-    part_file,
     play,
     read,
     read_cell,
-    write_cell,
+    write,
 )
 from evaluation.tournament.standings import Standings, mark
 
@@ -188,7 +187,7 @@ def test_a_table_without_some_match_is_refused() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished tournament."""
     folder = tmp_path_factory.mktemp("tournament")
-    play(PLAYERS, CONDITIONS, folder, jobs=2)
+    write(play(PLAYERS, CONDITIONS, folder, jobs=2), folder)
     return folder
 
 
@@ -203,32 +202,31 @@ def test_each_cell_is_the_match_anybody_can_play_with_its_seed(folder: Path) -> 
 
 
 def test_results_depend_neither_on_jobs_nor_on_the_order_of_names(folder: Path, tmp_path: Path) -> None:
-    play(PLAYERS, CONDITIONS, tmp_path / "one", jobs=1)
+    write(play(PLAYERS, CONDITIONS, tmp_path / "one", jobs=1), tmp_path / "one")
     for name in ("table.json", "table.md", "cells.csv", "ranking.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (folder / name).read_bytes()
     turned = play(PLAYERS[::-1], CONDITIONS, folder, resume=True)
     assert turned.totals == read(folder).totals
-    play(PLAYERS, CONDITIONS, folder, resume=True)
 
 
 def test_a_killed_tournament_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+    told: list[int] = []
 
-    def stop_after_two(text: str) -> None:
-        told.append(text)
+    def stop_after_two(matches: int) -> None:
+        told.append(matches)
         if len(told) == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         play(PLAYERS, CONDITIONS, tmp_path, tell=stop_after_two)
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
-    assert len(kept) == 2
-    with pytest.raises(ArchieError, match="holds 2 matches; resume"):
+    files = list((tmp_path / "cells").glob("*.json"))
+    kept = {path: path.stat().st_mtime_ns for path in files if json.loads(path.read_text())["finished"]}
+    assert len(kept) >= 2
+    with pytest.raises(ArchieError, match=f"holds {len(files)} matches; resume"):
         play(PLAYERS, CONDITIONS, tmp_path)
-    told = ["", ""]
-    play(PLAYERS, CONDITIONS, tmp_path, resume=True, tell=stop_after_two)
-    assert told[2] == "2 of 6 matches were there already"
-    assert len(told) == 2 + 1 + 4
+    told = [0, 0]
+    write(play(PLAYERS, CONDITIONS, tmp_path, resume=True, tell=stop_after_two), tmp_path)
+    assert told == [0, 0, len(kept), *[1] * (6 - len(kept))]
     assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
     assert (tmp_path / "table.json").read_bytes() == (folder / "table.json").read_bytes()
 
@@ -245,34 +243,32 @@ def test_a_match_that_was_being_played_goes_on_from_its_kept_part(folder: Path, 
     marked = replace(parts[0], totals=replace(parts[0].totals, dealer_squares=parts[0].totals.dealer_squares + 1000))
     for part, more in ((parts[0], 0), (marked, 1000)):
         path.unlink(missing_ok=True)
-        write_cell(part_file(path), CONDITIONS.manifest(pair), part)
+        ResultFile(path, CONDITIONS.manifest(pair)).write({"result": part.to_dict()}, finished=False)
         with pytest.raises(ArchieError, match="holds 1 matches"):
             play(pair, CONDITIONS, tmp_path)
         with pytest.raises(ArchieError, match="deals 60 is now 92"):
             play(pair, replace(CONDITIONS, deals=92), tmp_path, resume=True)
         play(pair, CONDITIONS, tmp_path, resume=True)
-        totals = read_cell(path, CONDITIONS.manifest(pair)).totals
-        assert totals == replace(parts[1].totals, dealer_squares=parts[1].totals.dealer_squares + more)
-        assert not part_file(path).exists()
-    assert read_cell(cell_file(folder, *pair), CONDITIONS.manifest(pair)).totals == parts[1].totals
+        match, finished = read_cell(path, CONDITIONS.manifest(pair)) or (None, False)
+        assert match is not None
+        assert match.totals == replace(parts[1].totals, dealer_squares=parts[1].totals.dealer_squares + more)
+        assert finished
+    kept = read_cell(cell_file(folder, *pair), CONDITIONS.manifest(pair))
+    assert kept is not None
+    assert kept[0].totals == parts[1].totals
 
 
 def test_matches_under_other_conditions_are_refused_with_the_difference(folder: Path) -> None:
     with pytest.raises(ArchieError, match="deals 60 is now 61"):
         play(PLAYERS, Conditions(61, 3, chunk=32), folder, resume=True)
-    with pytest.raises(ArchieError, match=r"rules\.\w+ .* is now"):
+    with pytest.raises(ArchieError, match="rules 'archie' is now 'barge'"):
         play(PLAYERS, Conditions(60, 3, "barge", chunk=32), folder, resume=True)
 
 
 def test_weights_of_players_that_ship_are_among_the_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name stays the same when a better player is put in its place."""
-    before = CONDITIONS.manifest(("cfr_small", "call"))["players"]
-    assert before["call"] == "no file"
-    assert before["cfr_small"] == hashlib.sha256((registry.WEIGHTS / "cfr_small.npz").read_bytes()).hexdigest()
-    player = load("cfr_small")
-    hashed = weights_hash("cfr_small", player)
-    player.bets[0, 0] ^= 1  # type: ignore[attr-defined]
-    assert None is not hashed != weights_hash("cfr_small", player)
+    weights = CONDITIONS.manifest(("cfr_small", "call"))["weights"]
+    assert weights == [hashlib.sha256((registry.WEIGHTS / "cfr_small.npz").read_bytes()).hexdigest(), None]
     monkeypatch.setattr(registry, "WEIGHTS", tmp_path)
     with pytest.raises(ArchieError, match="agent 'cfr_small': No such file"):
         CONDITIONS.manifest(("cfr_small", "call"))
@@ -282,7 +278,7 @@ def test_half_a_file_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cells").mkdir()
     path = cell_file(tmp_path, "call", "raise")
     path.write_text(cell_file(folder, "call_draw", "raise").read_text()[:300])
-    with pytest.raises(ArchieError, match=r"call-v-raise-.*not the match of a tournament"):
+    with pytest.raises(ArchieError, match=r"call-v-raise-.*not a file of results"):
         play(("raise", "call"), CONDITIONS, tmp_path, resume=True)
 
 
@@ -321,7 +317,7 @@ def test_outputs_read_back(folder: Path) -> None:
         (["uniform", "human"], "player human"),
         (["uniform", "call", "--deals", "1"], "deals 1: expected at least 2"),
         (["uniform", "call", "--time-limit", "0"], "time limit 0.0: expected more than 0"),
-        (["uniform", "call", "--jobs", "0"], "jobs 0: expected at least 1"),
+        (["uniform", "call", "--jobs", "0"], "jobs 0: expected a whole number of at least 1"),
         (["uniform", "call", "--resume"], "--resume: expected --out"),
     ],
 )
@@ -335,6 +331,8 @@ def test_the_command_line_writes_everything(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     assert printed.out == (tmp_path / "table.md").read_text()
     assert "1 of 1: call v call_draw" in printed.err
+    assert main(["call", "call_draw", "--deals", "40", "--rules", "mini", "--out", str(tmp_path)]) == 2
+    assert "holds 1 matches; resume to go on" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "cells", "cells.csv", "ranking.csv", "table.json", "table.md", "table.png",
     ]  # fmt: skip
@@ -513,7 +511,7 @@ def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
     play(("raise_draw", "uniform"), conditions, tmp_path)
     pair = ("raise_draw", "uniform")
     path = cell_file(tmp_path, *pair)
-    whole = read_cell(path, conditions.manifest(pair))
+    whole, _ = read_cell(path, conditions.manifest(pair)) or pytest.fail("no match")
     deals, seed = whole.totals.deals, CONDITIONS.cell_seed(*pair)
     assert whole.mbb.standard_error <= 300
     assert deals > 60
@@ -522,10 +520,11 @@ def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
     before = play_match(*players, deals - 32, seed, chunk=32)
     assert before.mbb.standard_error > 300
     assert play_match(*players, deals, seed, chunk=32).totals == whole.totals
-    path.unlink()
-    write_cell(part_file(path), conditions.manifest(pair), before)  # killed after more deals than were asked for at least
+    # killed after more deals than were asked for at least
+    ResultFile(path, conditions.manifest(pair)).write({"result": before.to_dict()}, finished=False)
     play(pair, conditions, tmp_path, resume=True)
-    assert read_cell(path, conditions.manifest(pair)).totals == whole.totals
+    again, _ = read_cell(path, conditions.manifest(pair)) or pytest.fail("no match")
+    assert again.totals == whole.totals
     with pytest.raises(ArchieError, match=r"error 300\.0 is now None"):
         play(pair, CONDITIONS, tmp_path, resume=True)
     with pytest.raises(ArchieError, match=r"error -1: expected more than 0 mbb per hand"):

@@ -31,12 +31,13 @@ from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
-from evaluation.duplicate.command import DEALS, ProgressLine, manifest, weights_hash
+from evaluation.command import progress as progress_bar
+from evaluation.duplicate.command import DEALS
 from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
-from evaluation.results import write_json
+from evaluation.results import manifest, weights_hash, write_json
 
 SAMPLES: Final = 128
 """Fresh deals and draws over which an expected value is a mean."""
@@ -351,7 +352,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
+def _play(options: argparse.Namespace) -> AdjustedMatch:
     check_writable(options.json)
     a, b = (load(name, options.rules) for name in options.agents)
     one, other = (load(name, options.rules) for name in options.teachers or options.agents)
@@ -360,25 +361,25 @@ def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
     made = manifest(
         options.agents,
         options.rules,
-        options.deals,
-        options.seed,
-        options.chunk,
+        deals=options.deals,
+        seed=options.seed,
+        chunk=options.chunk,
         weights=[weights_hash(name, player) for name, player in zip(options.agents, (a, b), strict=True)],
         probabilities=True,
     )
-    progress.expect(options.deals + options.learn_deals)
-    value = learn(one, other, options.learn_deals, learn_seed, options.rules, options.chunk, progress)
-    result = play_adjusted(
-        a,
-        b,
-        options.deals,
-        options.seed,
-        options.rules,
-        value,
-        samples=options.samples,
-        chunk=options.chunk,
-        progress=progress,
-    )
+    with progress_bar(options.deals + options.learn_deals, "deals") as progress:
+        value = learn(one, other, options.learn_deals, learn_seed, options.rules, options.chunk, progress)
+        result = play_adjusted(
+            a,
+            b,
+            options.deals,
+            options.seed,
+            options.rules,
+            value,
+            samples=options.samples,
+            chunk=options.chunk,
+            progress=progress,
+        )
     if options.json is not None:
         teachers_of = {"teachers": list(options.teachers or options.agents)}
         write_json(options.json, {"manifest": made | teachers_of, **result.to_dict()})
@@ -388,16 +389,13 @@ def _play(options: argparse.Namespace, progress: ProgressLine) -> AdjustedMatch:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
-    progress = ProgressLine()
     try:
-        result = _play(options, progress)
+        result = _play(options)
     except (ArchieError, PlayerLeftError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    finally:
-        progress.close()
     print(format_adjusted(result))
     return 0

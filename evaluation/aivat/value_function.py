@@ -46,7 +46,7 @@ _LEVELS: Final = (
 """What cells are told apart by, from coarse to fine: each level adds what the levels before have left over."""
 
 Floats = NDArray[np.float64]
-Progress = Callable[[int], None]
+Progress = Callable[[int], object]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,11 @@ from archie_env.validation import whole_number
 from evaluation.benchmark.card import Card
 from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
 from evaluation.best_response.bound import best_response, format_bound
-from evaluation.duplicate.command import manifest, weights_hash
 from evaluation.estimates import Estimate
 from evaluation.exploitability.game import Form
 from evaluation.exploitability.measure import measure
 from evaluation.exploitability.policy_strategy import LooksAtSuitsError
-from evaluation.results import read_kept, write_json
+from evaluation.results import ResultFile, manifest, weights_hash
 from evaluation.tournament import round_robin as tournament
 
 _SNAPSHOTS: Final = 8
@@ -121,11 +120,11 @@ class _Parts:
         self._made |= {"weights": dict(weights)}
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        values = read_kept(self.folder / f"{name}.json", self._made)
+        values = ResultFile(self.folder / f"{name}.json", self._made).read()
         return None if values is None else values["part"]
 
     def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
-        write_json(self.folder / f"{name}.json", {"manifest": self._made, "seconds": seconds, "part": part})
+        ResultFile(self.folder / f"{name}.json", self._made).write({"seconds": seconds, "part": part})
 
     def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Read a part from its file, or make and keep it; the reason for a failure is kept instead, and retried on resume."""
@@ -174,7 +173,7 @@ def benchmark(
     trained = agent.endswith(".toml")
     if trained and not Path(agent).is_file():
         raise ArchieError(f"{agent}: no such file, expected a TOML file of a trainer")
-    versions = manifest([agent], FULL_GAME, 0, protocol.seed, 0)
+    versions = manifest([], FULL_GAME)
     made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
     if trained:
         parts = _Parts(folder, made | {"configuration": Path(agent).read_text(encoding="utf-8")}, resume)
@@ -204,9 +203,9 @@ def benchmark(
 
     def table(name: str) -> dict[str, Any]:
         conditions = tournament.Conditions(protocol.deals, protocol.seed, FULL_GAME, time_limit=time_limit)
-        standings = tournament.play(
-            list(dict.fromkeys((name, *REFERENCES))), conditions, folder / "crosstable", jobs, True, _log.info
-        )
+        field = list(dict.fromkeys((name, *REFERENCES)))
+        standings = tournament.play(field, conditions, folder / "crosstable", jobs, resume=True)
+        tournament.write(standings, folder / "crosstable")
         values, place = standings.table, standings.table.names.index(name)
         row = {values.names[j]: _plain(values.cell(place, j)) for j in range(len(values.names)) if j != place}
         total = _plain(values.total(place, range(len(values.names))))

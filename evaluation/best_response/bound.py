@@ -27,11 +27,11 @@ from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.best_response.exploiters import EXPLOITERS, OccasionalLog, Saved, Settings
 from evaluation.command import progress, table
-from evaluation.duplicate.command import format_faults, manifest, weights_hash
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
+from evaluation.duplicate.report import format_faults
 from evaluation.duplicate.umpire import TimedPolicy, exception_text
 from evaluation.estimates import Estimate
-from evaluation.results import read_kept, write_json
+from evaluation.results import ResultFile, manifest, weights_hash
 
 _SLOW_CHUNK: Final = 128
 """Most deals played side by side against a slow opponent: with more, minutes would pass between two signs of progress."""
@@ -150,13 +150,11 @@ class _Folder:
     def read(self, name: str, end: str = ".attempt.json") -> dict[str, Any] | None:
         """Read a file, or return None; raises `ArchieError` if its manifest differs or it cannot be read."""
         path = self._file(name, end)
-        return None if path is None else read_kept(path, self._made)
+        return None if path is None else ResultFile(path, self._made).read()
 
     def keep(self, name: str, values: Mapping[str, Any], end: str = ".attempt.json") -> None:
         """Write a file for `read`."""
-        path = self._file(name, end)
-        if path is not None:
-            write_json(path, {"manifest": self._made, **values})
+        ResultFile(self._file(name, end), self._made).write(values)
 
     def weights(self, name: str) -> Path | None:
         """Path of the weights of an opponent."""
@@ -230,7 +228,7 @@ def best_response(
 def _manifest(name: str, policy: Policy, rules: Rules, settings: Settings) -> dict[str, Any]:
     """Everything an attempt depends on, which excludes the other opponents."""
     same = {key: value for key, value in asdict(settings).items() if key != "exploiters"}
-    made = manifest([name], "archie", settings.deals, settings.seed, settings.chunk, weights=[weights_hash(name, policy)])
+    made = manifest([name], rules, weights=[weights_hash(name, policy)])
     played = {"target": name, "weights": made["weights"][0], "rules": rules.to_dict()}
     return played | {"settings": same, "versions": made["versions"], "machine": made["machine"]}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from evaluation.duplicate.deals import DealPairs, secret_hash
+from evaluation.duplicate.form import MatchForm
 from evaluation.duplicate.umpire import Faults, Umpire
 from evaluation.estimates import Estimate, PairSequence, PairTotals
+from evaluation.results import checked
 
 CHUNK = 1024
 """Deals played side by side."""
@@ -117,7 +118,8 @@ class MatchResult:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`; raises `ArchieError` for values that no match can have."""
+        checked(MatchForm, values)
         (ad, ab), (bd, bb) = values["folds"]
         of_a, of_b = (Faults.from_dict(faults) for faults in values.get("faults", ({"counts": {}, "reports": []},) * 2))
         return cls(
@@ -150,7 +152,7 @@ def play_match(
     seed: int = 0,
     rules: Rules | str = "archie",
     chunk: int = CHUNK,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
     *,
     strict: bool = False,
     time_limit: float | tuple[float | None, float | None] | None = None,
@@ -271,81 +273,3 @@ def _narrower(result: MatchResult, width: float | None) -> bool:
         return False
     low, high = result.anytime_interval
     return high - low < width
-
-
-@dataclass(frozen=True, slots=True)
-class Crosstable:
-    """Every player against every other, on the same deals."""
-
-    names: tuple[str, ...]
-    results: tuple[MatchResult, ...]
-    """Matches of i against j > i, in order: (0, 1), (0, 2), ..., (1, 2), ..."""
-
-    def cell(self, row: int, column: int) -> Estimate | None:
-        """What ``names[row]`` won from ``names[column]``, in mbb per hand; None on the diagonal."""
-        if row == column:
-            return None
-        i, j = min(row, column), max(row, column)
-        n = len(self.names)
-        mbb = self.results[i * n - i * (i + 1) // 2 + j - i - 1].mbb
-        return mbb if row < column else -mbb
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `from_dict`."""
-        return {"names": list(self.names), "results": [result.to_dict() for result in self.results]}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Crosstable:
-        """The inverse of `to_dict`."""
-        return cls(tuple(values["names"]), tuple(MatchResult.from_dict(result) for result in values["results"]))
-
-
-def crosstable(
-    policies: Sequence[Policy],
-    deals: int,
-    seed: int = 0,
-    rules: Rules | str = "archie",
-    chunk: int = CHUNK,
-    progress: Callable[[int], None] | None = None,
-    *,
-    strict: bool = False,
-    time_limit: float | None = None,
-    probabilities: bool = False,
-    secret: bytes | None = None,
-    earlier: Sequence[MatchResult] = (),
-    written: Callable[[Crosstable], None] | None = None,
-) -> Crosstable:
-    """Play a match between every two players; the arguments are those of `play_match`.
-
-    ``earlier`` are the results of a table that ``written`` got: as many as had been begun.
-    """
-    if len(policies) < 2:
-        raise ArchieError(f"{len(policies)} players: expected at least 2")
-    pairs = [(a, b) for i, a in enumerate(policies) for b in policies[i + 1 :]]
-    if len(earlier) > len(pairs):
-        raise ArchieError(f"{len(earlier)} earlier results: expected at most {len(pairs)}")
-    names, results = tuple(p.name for p in policies), list(earlier)
-
-    def keep(place: int, result: MatchResult) -> None:
-        results[place : place + 1] = [result]
-        if written:
-            written(Crosstable(names, tuple(results)))
-
-    for place, (a, b) in enumerate(pairs):
-        result = play_match(
-            a,
-            b,
-            deals,
-            seed,
-            rules,
-            chunk,
-            progress,
-            strict=strict,
-            time_limit=time_limit,
-            probabilities=probabilities,
-            secret=secret,
-            earlier=earlier[place] if place < len(earlier) else None,
-            written=partial(keep, place),
-        )
-        keep(place, result)
-    return Crosstable(names, tuple(results))

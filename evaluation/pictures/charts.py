@@ -30,8 +30,8 @@ from archie_env.files import make_folder
 from archie_env.rules import PRESETS
 from evaluation.pictures.learning_curves import read_curves, write_curves
 from evaluation.pictures.play_style import FACING, ITSELF, KEPT, POSITIONS, Habits, HandKinds, watch
+from evaluation.plotting import FAINT, INK, PAPER, STYLE, picture, save, short_names
 from evaluation.results import write_json
-from evaluation.tournament.heat_map import FAINT, INK, PAPER, STYLE, picture, save, short_names
 
 BETTING_COLOURS: Final = ("#b8c1cc", "#8fc1e3", "#d1495b")
 """Fold, check or call, bet or raise: told apart in grey and by the colour-blind as well."""

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from archie_env.errors import ArchieError
 from evaluation.estimates import NORMAL_95
-from evaluation.tournament.heat_map import FAINT, PAPER, STYLE, picture, save
+from evaluation.plotting import FAINT, PAPER, STYLE, picture, save
 
 Floats = NDArray[np.float64]
 MATCH: Final = "match/"

@@ -9,35 +9,36 @@ the names or on who else takes part, and a finished tournament can be resumed wi
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import importlib.metadata
 import json
+import logging
 import multiprocessing
 import os
 import re
-import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from agents import load, names, weights_file
-from archie_env import __version__
-from archie_env.errors import ArchieError
-from archie_env.files import atomic_write, make_folder
-from archie_env.rules import PRESETS, as_rules
+from tyro.conf import arg
+
+from agents import load
+from archie_env.errors import ArchieError, described
+from archie_env.files import atomic_write, locked, make_folder
+from archie_env.rules import as_rules
+from archie_env.validation import whole_number
+from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
-from evaluation.results import check_manifest, write_json
+from evaluation.results import ResultFile, manifest, read_json, weights_hash
 from evaluation.speed.timing import one_thread
 from evaluation.tournament.ratings import Table
 from evaluation.tournament.standings import Standings
 
+_LOG: Final = logging.getLogger(__name__)
 CELLS: Final = "cells"
 """The folder of matches."""
 KEEP_EVERY: Final = 5.0
@@ -75,32 +76,18 @@ class Conditions:
         text = json.dumps([self.seed, *sorted((a, b))])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
-    def manifest(self, players: Sequence[str]) -> dict[str, Any]:
-        """All that a result depends on."""
-        versions = {"archie-env": __version__}
-        for package in ("numpy", "numba"):
-            versions[package] = importlib.metadata.version(package)
-        return {
-            "players": {name: _weights(name) for name in players},
-            "deals": self.deals,
-            "seed": self.seed,
-            "chunk": self.chunk,
-            "time_limit": self.time_limit,
-            "error": self.error,
-            "rules": as_rules(self.rules).to_dict(),
-            "versions": versions,
-        }
-
-
-def _weights(name: str) -> str:
-    """The hash of the file a player is read from, or what says that there is none."""
-    path = weights_file(name)
-    if path is None:
-        return "no file"
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ArchieError(f"agent {name!r}: {error.strerror or error}: {path}") from None
+    def manifest(self, players: Sequence[str], weights: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+        """Everything that a result depends on; ``weights`` are the hashes of the players, by name."""
+        return manifest(
+            players,
+            self.rules,
+            weights=None if weights is None else [weights[name] for name in players],
+            deals=self.deals,
+            seed=self.seed,
+            chunk=self.chunk,
+            time_limit=self.time_limit,
+            error=self.error,
+        )
 
 
 def cell_file(folder: Path, a: str, b: str) -> Path:
@@ -109,33 +96,23 @@ def cell_file(folder: Path, a: str, b: str) -> Path:
     return folder / CELLS / f"{plain}-{hashlib.sha256(json.dumps([a, b]).encode()).hexdigest()[:8]}.json"
 
 
-def read_cell(path: Path, manifest: Mapping[str, Any]) -> MatchResult:
-    """A match, finished or not.
+def read_cell(path: Path, made: Mapping[str, Any]) -> tuple[MatchResult, bool] | None:
+    """Return a match and whether it is finished, or None where none is kept.
 
     Raises:
         ArchieError: if it was played under another manifest, naming the differences, or can't be read.
     """
+    values = ResultFile(path, made).read()
+    if values is None:
+        return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        kept, result = values["manifest"], MatchResult.from_dict(values["result"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArchieError(f"{path}: not the match of a tournament ({error}); remove it to play it again") from None
-    check_manifest(path, kept, manifest)
-    return result
-
-
-def write_cell(path: Path, manifest: Mapping[str, Any], result: MatchResult) -> None:
-    """The inverse of `read_cell`."""
-    write_json(path, {"manifest": manifest, "result": result.to_dict()})
-
-
-def part_file(path: Path) -> Path:
-    """Where the part of a match is kept whose end will be in ``path``."""
-    return path.with_suffix(".part")
+        return MatchResult.from_dict(values.get("result", {})), values.get("finished", True) is True
+    except ArchieError as error:
+        raise ArchieError(f"{path}: not the match of a tournament ({error}); delete it to play it again") from None
 
 
 def _die_with_parent() -> None:
-    """A killed tournament leaves no workers behind, which would otherwise wait for work for ever."""
+    """End this worker when its tournament is killed; it would otherwise wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -146,26 +123,22 @@ def _die_with_parent() -> None:
         threading.Thread(target=wait, daemon=True).start()
 
 
-def _play(a: str, b: str, conditions: Conditions, part: Path | None) -> dict[str, Any]:
-    """One match in a worker, from what ``part`` holds of it; what is played is kept there every few seconds.
+def _play(a: str, b: str, conditions: Conditions, path: Path | None, made: Mapping[str, Any]) -> dict[str, Any]:
+    """Play one match in a worker, from the part of it in ``path``, where results so far are kept.
 
     Players are loaded here, as not all of them can be sent from one process to another.
     """
-    manifest = conditions.manifest((a, b))
-    kept_at = time.monotonic()
+    file, rules = ResultFile(path, made, KEEP_EVERY), conditions.rules
+    kept = None if path is None else read_cell(path, made)
 
-    def keep(result: MatchResult) -> None:
-        nonlocal kept_at
-        if part is not None and time.monotonic() - kept_at > KEEP_EVERY:
-            write_cell(part, manifest, result)
-            kept_at = time.monotonic()
+    def written(result: MatchResult) -> None:
+        file.keep(lambda: {"result": result.to_dict()})
 
-    rules = conditions.rules
     result = play_match(
         load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
-        time_limit=conditions.time_limit, error=conditions.error, written=keep,
-        earlier=read_cell(part, manifest) if part is not None and part.exists() else None,
+        time_limit=conditions.time_limit, error=conditions.error, written=written, earlier=kept[0] if kept else None,
     )  # fmt: skip
+    file.write({"result": result.to_dict()})
     return result.to_dict()
 
 
@@ -175,78 +148,81 @@ def play(
     folder: Path | None = None,
     jobs: int = 1,
     resume: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[int], object] = lambda matches: None,
 ) -> Standings:
     """Play a round robin.
 
     Args:
         players: names that `agents.load` takes, at least 2, each once.
         conditions: of every match.
-        folder: where each match is written as it ends, and the standings in the end; None: nothing is written.
+        folder: where each match is written while it is played; None writes nothing.  `write` adds the standings.
         jobs: processes that play at once, each with one thread; results don't depend on it.
         resume: use the matches that ``folder`` holds; without it, a folder that holds some is refused.
-        tell: called with a line on each match.
+        tell: called with the number of matches that have ended since its last call.
 
     Raises:
-        ArchieError: for players that can't be loaded, a match that failed, and matches in ``folder`` played under other
-            conditions; finished matches are kept.
+        ArchieError: for players that can't be loaded, a match that failed, matches in ``folder`` played under other conditions,
+            and a folder that another process plays in; finished matches are kept.
     """
+    _check(players, conditions, jobs)
+    weights = {name: weights_hash(name, load(name, conditions.rules)) for name in players}
+    pairs = [(min(a, b), max(a, b)) for i, a in enumerate(players) for b in players[i + 1 :]]
+    cells, made = Cells(), {pair: conditions.manifest(pair, weights) for pair in pairs}
+    if folder is not None:
+        make_folder(folder / CELLS)
+    with locked(folder):
+        if folder is not None:
+            cells = _kept(pairs, made, folder, resume)
+        waiting = [pair for pair in pairs if pair not in cells]
+        if cells:
+            tell(len(cells))
+            _LOG.info("%d of %d matches were there already", len(cells), len(pairs))
+
+        def finished(pair: tuple[str, str], result: MatchResult) -> None:
+            cells[pair] = result
+            _LOG.info("%d of %d: %s v %s %s mbb/hand, %.1f s", len(cells), len(pairs), *pair, result.mbb, result.seconds)
+            tell(1)
+
+        if waiting:
+            _play_all(waiting, conditions, folder, made, jobs, finished)
+    return Standings(_table(players, cells), conditions.manifest(players, weights), faults_of(players, cells))
+
+
+def _check(players: Sequence[str], conditions: Conditions, jobs: int) -> None:
+    """Refuse what makes no tournament."""
     conditions.check()
+    whole_number("jobs", jobs, 1)
     if len(players) < 2:
         raise ArchieError(f"{len(players)} players: expected at least 2")
     if twice := sorted({name for name in players if list(players).count(name) > 1}):
         raise ArchieError(f"players {', '.join(twice)}: named twice")
-    if jobs < 1:
-        raise ArchieError(f"jobs {jobs}: expected at least 1")
     if "human" in players:
         raise ArchieError("player human: expected players that need no terminal")
-    for name in players:
-        load(name, conditions.rules)  # what can't be played is found out before anything is
-    pairs = [(a, b) for i, a in enumerate(players) for b in players[i + 1 :]]
-    waiting = [(min(pair), max(pair)) for pair in pairs]
-    count, cells = len(waiting), Cells()
-    if folder is not None:
-        make_folder(folder / CELLS)
-        if not resume and (found := [*(folder / CELLS).glob("*.json"), *(folder / CELLS).glob("*.part")]):
-            raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
-        for pair in waiting:
-            path = cell_file(folder, *pair)
-            if path.exists():
-                cells[pair] = read_cell(path, conditions.manifest(pair))
-            elif part_file(path).exists():
-                read_cell(part_file(path), conditions.manifest(pair))  # refused now and not by a worker in an hour
-        waiting = [pair for pair in waiting if pair not in cells]
-        if cells:
-            tell(f"{len(cells)} of {count} matches were there already")
 
-    def finished(pair: tuple[str, str], result: MatchResult) -> None:
-        cells[pair] = result
-        if folder is not None:
-            path = cell_file(folder, *pair)
-            write_cell(path, conditions.manifest(pair), result)
-            part_file(path).unlink(missing_ok=True)
-        tell(f"{len(cells)} of {count}: {pair[0]} v {pair[1]} {result.mbb} mbb/hand, {result.seconds:.1f} s")
 
-    if waiting:
-        _play_all(waiting, conditions, folder, jobs, finished)
-    standings = Standings(_table(players, cells), conditions.manifest(players), faults_of(players, cells))
-    if folder is not None:
-        write(standings, folder)
-    return standings
+def _kept(
+    pairs: Sequence[tuple[str, str]], made: Mapping[tuple[str, str], Mapping[str, Any]], folder: Path, resume: bool
+) -> Cells:
+    """The finished matches of a folder; unfinished ones are checked, so that they are not refused in an hour."""
+    if not resume and (found := list((folder / CELLS).glob("*.json"))):
+        raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
+    kept = {pair: read_cell(cell_file(folder, *pair), made[pair]) for pair in pairs}
+    return {pair: cell[0] for pair, cell in kept.items() if cell is not None and cell[1]}
 
 
 def _play_all(
     pairs: Sequence[tuple[str, str]],
     conditions: Conditions,
     folder: Path | None,
+    made: Mapping[tuple[str, str], Mapping[str, Any]],
     jobs: int,
     finished: Callable[[tuple[str, str], MatchResult], None],
 ) -> None:
     # Workers even for one job: a library's threads may add up in another order, and a sampled action may turn on it.
     context = multiprocessing.get_context("spawn")
     with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _die_with_parent) as pool:
-        parts = [None if folder is None else part_file(cell_file(folder, *pair)) for pair in pairs]
-        matches = {pool.submit(_play, *pair, conditions, part): pair for pair, part in zip(pairs, parts, strict=True)}
+        files = {pair: None if folder is None else cell_file(folder, *pair) for pair in pairs}
+        matches = {pool.submit(_play, *pair, conditions, files[pair], made[pair]): pair for pair in pairs}
         try:
             for match in as_completed(matches):
                 pair = matches[match]
@@ -286,7 +262,13 @@ def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]
 
 
 def write(standings: Standings, folder: Path) -> list[Path]:
-    """Write ``table.md``, ``table.json``, ``cells.csv``, ``ranking.csv`` and, where matplotlib is installed, ``table.png``."""
+    """Write ``table.md``, ``table.json``, ``cells.csv``, ``ranking.csv`` and ``table.png``; returns the files written.
+
+    The picture is optional: if it can't be drawn, the reason is logged.
+
+    Raises:
+        ArchieError: naming the file, if one of the others can't be written.
+    """
     texts = {
         "table.md": standings.markdown(),
         "table.json": json.dumps(standings.to_dict(), indent=1) + "\n",
@@ -298,57 +280,61 @@ def write(standings: Standings, folder: Path) -> list[Path]:
     written = [folder / name for name in texts]
     try:
         from evaluation.tournament.heat_map import write_crosstable  # matplotlib is not needed by the rest
-    except ModuleNotFoundError as error:
-        if error.name not in ("matplotlib", "PIL"):
-            raise
-    else:
+
         write_crosstable(standings, folder / "table.png")
+    except ModuleNotFoundError as error:
+        _LOG.warning("no picture: it needs %s, pip install 'archie-env[plot]'", error.name)
+    except Exception as error:  # whatever a drawing library, its fonts or a full disk come up with
+        _LOG.warning("no picture: %s", error if isinstance(error, ArchieError) else described(error))
+    else:
         written.append(folder / "table.png")
     return written
 
 
 def read(folder: Path) -> Standings:
-    """The standings that `write` left in a folder."""
-    return Standings.from_dict(json.loads((folder / "table.json").read_text(encoding="utf-8")))
+    """Read the standings that `write` left in a folder; raises `ArchieError` naming the file."""
+    path = folder / "table.json"
+    values = read_json(path)
+    try:
+        return Standings.from_dict(values)
+    except ArchieError as error:
+        raise ArchieError(f"{path}: {error}") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.tournament",
-        description="Round robin of duplicate matches: crosstable, rankings and ratings.",
-        epilog=f"agents: {', '.join(name for name in names() if name != 'human')}",
-    )
-    parser.add_argument("agents", nargs="+", metavar="AGENT")
-    parser.add_argument("--deals", type=int, default=20_000, help="deal pairs in each match (default 20000)")
-    parser.add_argument("--error", type=float, metavar="MBB", help="go on until no standard error is larger than this")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rules", default="archie", choices=list(PRESETS))
-    parser.add_argument("--chunk", type=int, default=CHUNK, help=f"deals played side by side (default {CHUNK})")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write matches, tables and picture here")
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="a player's time for one batch of decisions")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that play at once (default 1)")
-    parser.add_argument("--resume", action="store_true", help="go on with the matches in --out")
-    return parser
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Round robin of duplicate matches: crosstable, rankings and ratings."""
+
+    agents: Agents
+    deals: int = 20_000
+    """Deal pairs in each match."""
+    error: Annotated[float | None, arg(metavar="MBB", help_behavior_hint="")] = None
+    """Play on beyond --deals until no standard error is larger than this."""
+    seed: Seed = 0
+    rules: RulesName = "archie"
+    chunk: int = CHUNK
+    """Deals played side by side."""
+    out: OutFolder = None
+    time_limit: TimeLimit = None
+    jobs: Jobs = 1
+    resume: Resume = False
+
+
+def _run(options: Options) -> None:
+    if options.resume and options.out is None:
+        raise ArchieError("--resume: expected --out with the folder to go on with")
+    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error)
+    with progress(len(options.agents) * (len(options.agents) - 1) // 2, "matches") as tell:
+        standings = play(options.agents, conditions, options.out, options.jobs, options.resume, tell)
+    print(standings.markdown(), end="", flush=True)
+    if options.out is not None:
+        write(standings, options.out)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error)
-    try:
-        if options.resume and options.out is None:
-            raise ArchieError("--resume: expected --out with the folder to go on with")
-        standings = play(
-            options.agents, conditions, options.out, options.jobs, options.resume,
-            tell=lambda text: print(text, file=sys.stderr, flush=True),
-        )  # fmt: skip
-    except ArchieError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; finished matches are kept where --out was given, go on with --resume", file=sys.stderr)
-        return 130
-    print(standings.markdown(), end="")
-    if options.out is not None and not (options.out / "table.png").exists():
-        print("no picture: it needs matplotlib, pip install 'archie-env[plot]'", file=sys.stderr)
-    return 0
+
+    def stopped(options: Options) -> str:
+        return "stopped; finished matches are kept where --out was given, go on with --resume"
+
+    return run_command(Options, "evaluation.tournament", _run, arguments, stopped)

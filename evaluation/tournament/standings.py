@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.archive import rules_of
 from archie_env.errors import ArchieError
-from archie_env.rules import Rules
+from evaluation.command import table as table_lines
+from evaluation.duplicate.form import FaultsForm
 from evaluation.estimates import Estimate
+from evaluation.results import checked
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
 
 FORMAT: Final = 1
@@ -26,6 +31,35 @@ MARKS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 def mark(adjusted: float) -> str:
     """Stars for an adjusted p value, or nothing."""
     return next((stars for level, stars in MARKS if adjusted < level), "")
+
+
+def correction(table: Table) -> str:
+    """Say for how many comparisons the marks are corrected."""
+    cells = len(table.pairs())
+    return f"corrected for all {cells} cells together by Holm's method" if cells > 1 else "of this one cell"
+
+
+def crosstable_rows(table: Table, order: Sequence[int], digits: int = 1, aligned: bool = False) -> list[list[str]]:
+    """Rows of a crosstable, the header first: ``mean ± half width`` and the mark for each cell.
+
+    Args:
+        table: the round robin.
+        order: indices of the players from the top and from the left.
+        digits: of means and half widths after the point.
+        aligned: pad the marks, so that numbers stand below each other in plain text.
+    """
+    adjusted = adjusted_p_values(table)
+    marks = {(i, j): mark(adjusted[i, j]) for i in order for j in order}
+    width = max(map(len, marks.values())) if aligned else 0
+
+    def cell(i: int, j: int) -> str:
+        if i == j:
+            return "." + " " * (width + 1) if aligned else ""
+        text = f"{table.cell(i, j):+,.{digits}f} {marks[i, j].ljust(width)}"
+        return text if aligned else text.rstrip()
+
+    header = ["row v column", *(f"{table.names[j]}{' ' * (width + 1 if aligned else 0)}" for j in order)]
+    return [header, *([table.names[i], *(cell(i, j) for j in order)] for i in order)]
 
 
 @dataclass(frozen=True)
@@ -68,27 +102,18 @@ class Standings:
         """What was played, in one line."""
         deals = sorted({int(self.table.deals[i, j]) for i, j in self.table.pairs()})
         count = f"{deals[0]:,}" if len(deals) == 1 else f"{deals[0]:,} to {deals[-1]:,}"
-        rules = Rules.from_dict(self.manifest["rules"]).name
-        return f"{count} deals played twice in each cell, rules {rules}, seed {self.manifest['seed']}"
-
-    @property
-    def correction(self) -> str:
-        """For how many comparisons the marks are corrected, in words."""
-        cells = len(self.table.pairs())
-        return f"corrected for all {cells} cells together by Holm's method" if cells > 1 else "of this one cell"
+        return f"{count} duplicate deals in each cell, rules {self.manifest['rules']}, seed {self.manifest['seed']}"
 
     def markdown(self) -> str:
         """Crosstable, rankings and ratings, for reading."""
-        names = self.table.names
-        rows = [["row v column", *(names[j] for j in self.order), "total"]]
-        for i in self.order:
-            cells = ["" if i == j else f"{self.table.cell(i, j)} {mark(self.adjusted[i, j])}".rstrip() for j in self.order]
-            total = self.table.total(i, range(len(names)))
-            rows.append([names[i], *cells, str(total)])
-        lines = ["# Tournament", "", f"{self.conditions}.", "", *grid(rows), ""]
+        rows = crosstable_rows(self.table, self.order)
+        everyone = range(len(self.table))
+        ends = ["total", *(str(self.table.total(i, everyone)) for i in self.order)]
+        rows = [[*row, end] for row, end in zip(rows, ends, strict=True)]
+        lines = ["# Tournament", "", f"{self.conditions}.", "", *table_lines(rows, markdown=True), ""]
         lines += [
             "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
-            f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {self.correction}; a "
+            f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {correction(self.table)}; a "
             "cell without stars may be luck. Total: the mean over opponents.",
             "",
             "## Rankings",
@@ -101,7 +126,7 @@ class Standings:
             off_place, off_value = off[standing.name]
             rows.append([str(place), standing.name, str(standing.value)])
             rows[-1] += [str(off_place), str(off_value), f"{elo[standing.name]:,.0f}"]
-        lines += [*grid(rows, text=(1,)), ""]
+        lines += [*table_lines(rows, markdown=True, text=(1,)), ""]
         lines += [
             "± reaches to the 95 % interval. Run-off: the worst total among those left leaves until one is left; the winner's "
             f"is against the last. Rating: Bradley-Terry, 400 points are odds of 10 to 1 to be ahead after {2 * SESSION} "
@@ -174,16 +199,44 @@ class Standings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Standings:
-        """The inverse of `to_dict`."""
-        if values.get("format") != FORMAT:
-            raise ArchieError(f"format {values.get('format')!r}: expected {FORMAT}")
-        names = values["names"]
-        place = {name: i for i, name in enumerate(names)}
-        cells = {
-            (place[cell["a"]], place[cell["b"]]): (Estimate(cell["mbb_per_hand"], cell["standard_error"]), cell["deals"])
-            for cell in values["cells"]
-        }
-        return cls(Table.of(names, cells), values["manifest"], values["faults"])
+        """The inverse of `to_dict`; raises `ArchieError` for values that are none of its."""
+        form = checked(_Form, values)
+        index = {name: i for i, name in enumerate(form.names)}
+        cells = {}
+        for cell in form.cells:
+            if cell.a not in index or cell.b not in index:
+                raise ArchieError(f"cell {cell.a} v {cell.b}: expected two of the players {', '.join(form.names)}")
+            cells[index[cell.a], index[cell.b]] = Estimate(cell.mbb_per_hand, cell.standard_error), cell.deals
+        rules = form.manifest.rules
+        name = rules if isinstance(rules, str) else rules_of({"rules": rules}).name  # version 0.1 wrote all options
+        return cls(Table.of(form.names, cells), {**values["manifest"], "rules": name}, values["faults"])
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _Cell(_Strict):
+    a: str
+    b: str
+    deals: int = Field(ge=1, le=2**53)
+    mbb_per_hand: float
+    standard_error: float = Field(ge=0)
+
+
+class _Manifest(_Strict):
+    rules: str | dict[str, Any]
+    seed: int
+
+
+class _Form(_Strict):
+    """The part of ``table.json`` from which the rest follows."""
+
+    format: Literal[1]
+    manifest: _Manifest
+    names: list[str]
+    cells: list[_Cell]
+    faults: dict[str, FaultsForm]
 
 
 def _plain(standing: Standing) -> dict[str, Any]:
@@ -194,18 +247,6 @@ def _plain(standing: Standing) -> dict[str, Any]:
         "standard_error": value.standard_error,
         "interval_95": list(value.interval),
     }
-
-
-def grid(rows: list[list[str]], text: tuple[int, ...] = (0,)) -> list[str]:
-    """A Markdown table, its columns of ``text`` to the left and all others to the right."""
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(w) if c in text else cell.rjust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append(f"| {' | '.join(cells)} |")
-    rule = "|".join("-" * (w + 1) + ("-" if c in text else ":") for c, w in enumerate(widths))
-    lines.insert(1, f"|{rule}|")
-    return lines
 
 
 def _csv(header: list[str], rows: list[list[Any]]) -> str:
