@@ -32,9 +32,8 @@ from evaluation.aivat import _kernels as kernels
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
 from evaluation.command import progress as progress_bar
-from evaluation.duplicate.command import DEALS
 from evaluation.duplicate.deals import DealPairs
-from evaluation.duplicate.match import CHUNK
+from evaluation.duplicate.match import CHUNK, DEALS
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
 from evaluation.results import manifest, weights_hash, write_json

@@ -7,8 +7,10 @@ python -m evaluation.duplicate uniform call raise call_draw --deals 20000 --json
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from tyro.conf import arg
@@ -18,12 +20,13 @@ from archie_env.errors import ArchieError
 from archie_env.files import locked
 from archie_env.policy import Policy
 from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, TimeLimit, progress, run_command
-from evaluation.duplicate.match import CHUNK, MatchResult, play_match
+from evaluation.duplicate.deals import read_secret, secret_hash
+from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.report import format_match
 from evaluation.results import WRITE_EVERY, ResultFile, manifest, weights_hash
 from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
 
-DEALS: Final = 20_000
+_LOG: Final = logging.getLogger(__name__)
 MOST_DEALS: Final = 10_000_000
 """Deals after which a match with ``--until`` ends in any case."""
 
@@ -50,6 +53,8 @@ class Options:
     time_limit: TimeLimit = None
     probabilities: bool = False
     """Ask players for probabilities, check them and draw the actions here."""
+    secret_seed: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """32 random bytes from which the cards follow, beside the seed; their SHA-256 is printed before the match."""
     json: JsonFile = None
     write_every: Annotated[float, arg(metavar="SECONDS")] = WRITE_EVERY
     """How often results so far are written to that file."""
@@ -77,6 +82,7 @@ class Options:
 
 def _play(options: Options) -> None:
     options.check()
+    secret = None if options.secret_seed is None else read_secret(options.secret_seed)
     players = [load(name, options.rules) for name in options.agents]
     made = manifest(
         options.agents,
@@ -89,11 +95,14 @@ def _play(options: Options) -> None:
         time_limit=options.time_limit,
         probabilities=options.probabilities,
         table=not options.single,
+        **({} if secret is None else {"secret_seed_sha256": secret_hash(secret)}),
     )
     file = ResultFile(options.json, made, options.write_every)
     with locked(options.json):
         earlier = _earlier(options, file)
-        result = _play_on(options, players, earlier, file)
+        if secret is not None:
+            _LOG.info("secret seed with SHA-256 %s", secret_hash(secret))
+        result = _play_on(options, players, secret, earlier, file)
         try:
             file.write(result.to_dict())
         finally:  # a full disk does not lose what was played
@@ -113,7 +122,11 @@ def _earlier(options: Options, file: ResultFile) -> MatchResult | Crosstable | N
 
 
 def _play_on(
-    options: Options, players: Sequence[Policy], earlier: MatchResult | Crosstable | None, file: ResultFile
+    options: Options,
+    players: Sequence[Policy],
+    secret: bytes | None,
+    earlier: MatchResult | Crosstable | None,
+    file: ResultFile,
 ) -> MatchResult | Crosstable:
     """Play what is left; results so far are kept, also at Ctrl-C and after an error."""
     so_far = earlier
@@ -127,6 +140,7 @@ def _play_on(
         "strict": options.strict,
         "time_limit": options.time_limit,
         "probabilities": options.probabilities,
+        "secret": secret,
         "written": written,
     }
     begun = earlier.results if isinstance(earlier, Crosstable) else () if earlier is None else (earlier,)

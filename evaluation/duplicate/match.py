@@ -24,6 +24,8 @@ from evaluation.duplicate.umpire import Faults, Umpire
 from evaluation.estimates import Estimate, PairSequence, PairTotals
 from evaluation.results import checked
 
+DEALS = 20_000
+"""Deal pairs of a match unless another number is asked for."""
 CHUNK = 1024
 """Deals played side by side."""
 

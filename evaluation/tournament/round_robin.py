@@ -31,7 +31,7 @@ from archie_env.files import atomic_write, locked, make_folder
 from archie_env.rules import as_rules
 from archie_env.validation import whole_number
 from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, Seed, TimeLimit, progress, run_command
-from evaluation.duplicate.match import CHUNK, MatchResult, play_match
+from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.results import ResultFile, manifest, read_json, weights_hash
 from evaluation.speed.timing import one_thread
@@ -306,7 +306,7 @@ class Options:
     """Round robin of duplicate matches: crosstable, rankings and ratings."""
 
     agents: Agents
-    deals: int = 20_000
+    deals: int = DEALS
     """Deal pairs in each match."""
     error: Annotated[float | None, arg(metavar="MBB", help_behavior_hint="")] = None
     """Play on beyond --deals until no standard error is larger than this."""
