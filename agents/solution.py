@@ -1,4 +1,4 @@
-"""Near-equilibria of the small games as players: tables over every information set, in class form, from a compact file.
+"""Near-equilibria of the small games as players: tables over every information set, rank-isomorphic, from a compact file.
 
 The file is an ``.npz`` archive: probabilities in 255ths, the lists that index them, and one JSON text; no pickle is ever read.
 `evaluation.exploitability.solver` writes it.

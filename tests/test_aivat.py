@@ -31,7 +31,7 @@ from evaluation.duplicate.umpire import ProbabilityError, TimedPolicy, TimeLimit
 from evaluation.estimates import PairTotals
 from evaluation.exploitability.evaluator import value as exact_value
 from evaluation.exploitability.game import ExactGame
-from evaluation.exploitability.policy_strategy import AskedStrategy
+from evaluation.exploitability.policy_strategy import PolicyStrategy
 from evaluation.exploitability.strategy import Reals
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
@@ -54,7 +54,7 @@ class Mute(UniformPolicy):
 class Seated:
     """The dealer's strategy from one policy, the big blind's from another."""
 
-    def __init__(self, game: ExactGame, dealer: AskedStrategy, blind: AskedStrategy) -> None:
+    def __init__(self, game: ExactGame, dealer: PolicyStrategy, blind: PolicyStrategy) -> None:
         assert game.first is not None
         self.first: Floats = np.where((game.first.player == DEALER)[:, None, None], dealer.first, blind.first)
         self.draw = dealer.draw[DEALER], blind.draw[BIG_BLIND]
@@ -65,9 +65,9 @@ class Seated:
 
 
 @functools.cache
-def strategy(name: str, rules: str) -> tuple[ExactGame, AskedStrategy]:
-    game = ExactGame(rules, "class")
-    return game, AskedStrategy(player(name, rules), game, assignments=2)
+def strategy(name: str, rules: str) -> tuple[ExactGame, PolicyStrategy]:
+    game = ExactGame(rules, "rank_isomorphic")
+    return game, PolicyStrategy(player(name, rules), game, assignments=2)
 
 
 @functools.cache

@@ -22,7 +22,9 @@ from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
 from evaluation.tournament.round_robin import Conditions
 
-TINY = Protocol("quick", 60, Settings(Budget(1), 60, 4, 4, exploiters=("call", "rule_based", "lbr")), "class", 0.01, seed=3)
+TINY = Protocol(
+    "quick", 60, Settings(Budget(1), 60, 4, 4, exploiters=("call", "rule_based", "lbr")), "rank_isomorphic", 0.01, seed=3
+)
 SMALL_PPO = """
 [budget]
 decisions = 1
@@ -51,7 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Card, Path]:
 def test_every_part_has_the_numbers_of_its_own_tool(made: tuple[Card, Path]) -> None:
     card, _ = made
     for rules in ("mini", "midi"):
-        expected = measure(load("call_draw", rules), rules, "class", assignments=2).evaluation
+        expected = measure(load("call_draw", rules), rules, "rank_isomorphic", assignments=2).evaluation
         assert card.exact[rules]["exploitability"] == pytest.approx(expected.exploitability, abs=1e-9)
     assert set(card.table["row"]) == set(REFERENCES) - {"call_draw"}
     seed = Conditions(60, 3).cell_seed("call", "call_draw")
@@ -107,7 +109,7 @@ def test_a_card_is_resumed_and_that_of_another_agent_is_refused(
 
 
 def test_a_part_that_cannot_be_measured_gives_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "measure", lambda policy, rules, form, time_limit: measure(policy, rules, "class", 2))
+    monkeypatch.setattr(module, "measure", lambda policy, rules, form, time_limit: measure(policy, rules, "rank_isomorphic", 2))
     card = benchmark("solution:agents/weights/solution-{rules}.npz", tmp_path, TINY)
     for rules, value in (("mini", 0.259), ("midi", 0.187)):
         assert card.exact[rules]["exploitability_mbb"] == pytest.approx(value, abs=1e-3)
@@ -123,7 +125,7 @@ def test_a_part_that_cannot_be_measured_gives_the_reason(tmp_path: Path, monkeyp
 
 
 def test_quick_cards_do_not_measure_midi_in_full_form() -> None:
-    assert QUICK.midi == "class"
+    assert QUICK.midi == "rank_isomorphic"
     assert FULL.midi == "auto"
     assert QUICK.bound.budget.decisions is not None  # budgets in seconds would differ from machine to machine
     assert FULL.bound.budget.decisions is not None

@@ -258,10 +258,10 @@ def test_a_policy_that_hangs_ends_its_measurement() -> None:
         return chances
 
     with pytest.raises(TimeLimitError, match=r"doubtful: probabilities gave no answer within 0\.2 s"):
-        measure(Doubtful(hang), "mini", "class", time_limit=0.2)
+        measure(Doubtful(hang), "mini", "rank_isomorphic", time_limit=0.2)
     released.set()
-    in_time = measure(load("rule_based", "mini"), "mini", "class", time_limit=60)
-    assert in_time.evaluation == measure(load("rule_based", "mini"), "mini", "class").evaluation
+    in_time = measure(load("rule_based", "mini"), "mini", "rank_isomorphic", time_limit=60)
+    assert in_time.evaluation == measure(load("rule_based", "mini"), "mini", "rank_isomorphic").evaluation
 
 
 def test_a_network_that_overflows_is_told_of_as_nan_probabilities() -> None:

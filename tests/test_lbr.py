@@ -151,7 +151,7 @@ def test_sampled_hands_are_those_of_the_exact_range(me: int, new: list[int], see
 @pytest.mark.parametrize("name", ["uniform", "call", "call_draw", "rule_based"])
 def test_it_wins_no_more_than_the_best_response_and_most_of_it(name: str) -> None:
     target = load(name, "mini")
-    most = sum(measure(target, "mini", "class").evaluation.best_responses) / 2 * 500  # mbb/hand
+    most = sum(measure(target, "mini", "rank_isomorphic").evaluation.best_responses) / 2 * 500  # mbb/hand
     won = play_match(LocalBestResponse(target, "mini"), target, 1500, seed=1, rules="mini").mbb
     assert won.mean < most + 4 * won.standard_error
     assert won.mean > 0.5 * most + 2 * won.standard_error

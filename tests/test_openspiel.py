@@ -17,7 +17,7 @@ from archie_env.rules import Rules, Stakes
 from evaluation.exploitability.evaluator import Evaluation, evaluate
 from evaluation.exploitability.game import ExactGame
 from evaluation.exploitability.measure import measure
-from evaluation.exploitability.policy_strategy import AskedStrategy
+from evaluation.exploitability.policy_strategy import PolicyStrategy
 from evaluation.exploitability.solver import solve
 from evaluation.exploitability.strategy import Strategy, random_strategy
 from tests.openspiel_oracle import THROW, ArchieGame, Cards, Node, deck
@@ -70,7 +70,7 @@ class Oracle:
         hand = self._hands[self._kinds(dealt[0])]
         chances = np.zeros(THROW + (1 << self.rules.hand_size))
         if node.drawing:
-            line, told = game.lines.index(path[0]), others[0] if others else 0
+            line, told = game.betting_sequences.index(path[0]), others[0] if others else 0
             for action in node.children:
                 chances[action] = strategy.draw[me][line, told, hand, game.discard_of_subset[hand, action - THROW]]
             return (me, "draw", line, told, hand), chances
@@ -79,7 +79,7 @@ class Oracle:
             number = game.first.path.index(path[0])
             chances[:THROW] = strategy.first[number, hand]
             return (me, "first", number, hand), chances
-        line, gone = game.lines.index(path[0] if self.rules.draws else ()), self._kinds(threw[0] if threw else ())
+        line, gone = game.betting_sequences.index(path[0] if self.rules.draws else ()), self._kinds(threw[0] if threw else ())
         discard = game.discard[hand, : game.legal_discard[hand].sum()].tolist().index(list(gone))
         history = self._histories[hand, discard, self._kinds(dealt[1] if len(dealt) > 1 else ())]
         number, heard = int(game.last.own[game.last.path.index(path[-1])]), others[0] if others else 0
@@ -118,7 +118,7 @@ def test_both_have_the_same_information_sets(oracle: Oracle) -> None:
 
 def test_a_policy_that_is_asked_has_their_figures(oracle: Oracle) -> None:
     measured = measure(UniformPolicy(), oracle.rules, "full")
-    oracle.play(AskedStrategy(UniformPolicy(), oracle.ours))
+    oracle.play(PolicyStrategy(UniformPolicy(), oracle.ours))
     assert np.allclose(oracle.policy.action_probability_array, TabularPolicy(oracle.theirs).action_probability_array)
     oracle.agree(measured.evaluation)
 

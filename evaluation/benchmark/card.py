@@ -130,7 +130,8 @@ def _estimate(values: Mapping[str, float]) -> str:
 
 
 def _exact_text(values: Mapping[str, Any]) -> str:
-    return f"{values['exploitability_mbb']:,.3f} mbb/hand ({values['form']} form, {values['rows_asked']:,} rows asked)"
+    form = values["form"].replace("_", "-")
+    return f"{values['exploitability_mbb']:,.3f} mbb/hand ({form} form, {values['rows_asked']:,} rows asked)"
 
 
 def _rate(rounds: Sequence[float]) -> str:

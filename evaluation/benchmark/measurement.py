@@ -26,7 +26,7 @@ from evaluation.best_response.bound import best_response, format_bound
 from evaluation.estimates import Estimate
 from evaluation.exploitability.game import Form
 from evaluation.exploitability.measure import measure
-from evaluation.exploitability.policy_strategy import LooksAtSuitsError
+from evaluation.exploitability.policy_strategy import SuitDependentPolicyError
 from evaluation.results import ResultFile, manifest, weights_hash
 from evaluation.tournament import round_robin as tournament
 
@@ -196,7 +196,7 @@ def benchmark(
         def make(name: str) -> dict[str, Any]:
             try:
                 return measure(load(name, rules), rules, form, time_limit=time_limit).to_dict()
-            except LooksAtSuitsError:
+            except SuitDependentPolicyError:
                 raise ArchieError(f"depends on suits, which protocol {protocol.name} does not measure in {rules}") from None
 
         return make

@@ -37,5 +37,5 @@ class Protocol:
     seed: int = 1
 
 
-QUICK: Final = Protocol("quick", 10_000, Settings(Budget(600_000), 10_000, 1_000), "class", 0.2)
+QUICK: Final = Protocol("quick", 10_000, Settings(Budget(600_000), 10_000, 1_000), "rank_isomorphic", 0.2)
 FULL: Final = Protocol("full", 50_000, Settings(Budget(4_000_000), 50_000, 10_000), "auto", 1.0)
