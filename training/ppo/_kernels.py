@@ -1,4 +1,4 @@
-"""Loops over all games of a rollout: drawing actions, and advantages where one learner is both players of a game."""
+"""Kernels over all games of a rollout: sampling of actions, and advantages where one learner plays both positions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from archie_env._core.jit import kernel
 
 
 @kernel
-def two_seat_advantages(positions, rewards, starts, values, last_positions, last_values, last_done, decay, advantages):
-    """Generalised advantage estimates ``(steps, games)``, each player's from that player's own decisions.
+def two_seat_advantages(positions, rewards, starts, values, last_positions, last_values, last_done, gae_lambda, advantages):
+    """Compute generalised advantage estimates ``(steps, games)`` for each player from that player's own decisions.
 
-    The decisions of the two positions interleave in a column.  A hand's reward stands at its last step and is what the
-    position that acted there won; the other position won the negative of it.  Undiscounted: a hand is short.  ``starts[t]``
-    is 1 where step t opens a hand.  A hand cut off by the end of the columns goes on with ``last_values`` for the position to
-    act and, the game being zero-sum, the negative of that for the other.
+    The decisions of the two positions interleave in a column.  A hand's reward stands at its last step and is the net result
+    of the position that acted there; the other position's is the negative.  Rewards are not discounted.  ``starts[t]`` is 1
+    if step t opens a hand.  A hand that is cut off at the end of the column bootstraps from ``last_values`` for the position
+    to act and, since the game is zero-sum, from the negative for the other.
     """
     steps, games = rewards.shape
     following, run = np.zeros(2, np.float32), np.zeros(2, np.float32)
@@ -28,7 +28,7 @@ def two_seat_advantages(positions, rewards, starts, values, last_positions, last
             if ended:
                 following[p], following[1 - p] = rewards[t, i], -rewards[t, i]
                 run[0] = run[1] = 0
-            run[p] = following[p] - values[t, i] + decay * run[p]
+            run[p] = following[p] - values[t, i] + gae_lambda * run[p]
             advantages[t, i] = run[p]
             following[p] = values[t, i]
 
@@ -57,5 +57,5 @@ def draw_actions(logits, masks, uniform, actions, log_probs):
                 left -= np.exp(row[a])
                 if left < 0:
                     break
-        actions[i] = last  # the last legal one where rounding has left a little
+        actions[i] = last  # rounding may leave a remainder: take the last legal action
         log_probs[i] = row[last] - np.log(total)

@@ -1,7 +1,7 @@
 """MaskablePPO with its two loops written for a thousand games at a time: about twice the decisions a second of the stock loops.
 
-What is played and learnt is the same.  The observation is read once, into the type that the layers compute in, and that is what
-the minibatches are taken from; sampling is one kernel; nothing is done game by game in Python.
+The computation is that of the stock loops.  Each observation is converted once, into the dtype that the layers compute in, and
+minibatches are slices of that; sampling is one kernel; no Python loop runs over games.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Rollout:
     """``steps`` decisions in each of the games of ``batch``; every array is ``(steps, games)`` or ``(steps, games, ...)``.
 
     Args:
-        buffer_size, n_envs: steps and games, as SB3 calls them.
-        observation_space, action_space, device: passed by SB3; the batch tell them.
-        gae_lambda: decay of the advantage estimates.
-        gamma: 1; a hand is short.
-        batch: the games that are played.
+        buffer_size, n_envs: steps and games, by their names in SB3.
+        observation_space, action_space, device: passed by SB3; unused, as ``batch`` has them.
+        gae_lambda: lambda of the advantage estimates.
+        gamma: must be 1; rewards are not discounted.
+        batch: the games.
         generator: draws actions and shuffles minibatches, so that no global generator decides a run.
     """
 
@@ -47,7 +47,7 @@ class Rollout:
         batch: SingleAgentBatch,
         generator: np.random.Generator,
     ) -> None:
-        self.decay, self.batch, self.generator = np.float32(gae_lambda), batch, generator
+        self.gae_lambda, self.batch, self.generator = np.float32(gae_lambda), batch, generator
         self.shape = shape = (buffer_size, n_envs)
         self.inputs = th.empty(0)
         """``(steps, games, inputs of the network)``."""
@@ -56,25 +56,25 @@ class Rollout:
         self.log_probs, self.values, self.advantages, self.returns = (np.zeros(shape, np.float32) for _ in range(4))
         self.rewards = np.zeros(shape, np.float32)
         self.starts = np.zeros(shape, np.bool_)
-        """Whether this decision is the first of the learner in its hand."""
+        """Whether this decision is the learner's first in its hand."""
         self.positions = np.zeros(shape, np.int8)
-        """Who decides: 0 the dealer, 1 the big blind."""
+        """Position of the player who decides: 0 dealer, 1 big blind."""
         self._dealer = next(f.start for f in fields(batch.rules) if f.name == "dealer")
 
     def open(self, inputs: int, dtype: th.dtype) -> None:
-        """Make room for so many inputs a decision."""
+        """Allocate `inputs` for this many inputs per decision."""
         if self.inputs.shape[-1] != inputs:
             self.inputs = th.empty(*self.shape, inputs, dtype=dtype)
 
     def acting(self) -> NDArray[np.int8]:
-        """``(games,)``: the position of whoever is to decide now."""
+        """``(games,)``: the position of the player to act now."""
         positions: NDArray[np.int8] = 1 - self.batch.observations[:, self._dealer].astype(np.int8)
         return positions
 
     def estimate(self, last_values: NDArray[np.float32], last_done: NDArray[np.bool_]) -> None:
         """Fill in advantages and returns; see `two_seat_advantages`."""
         two_seat_advantages(
-            self.positions, self.rewards, self.starts, self.values, self.acting(), last_values, last_done, self.decay,
+            self.positions, self.rewards, self.starts, self.values, self.acting(), last_values, last_done, self.gae_lambda,
             self.advantages,
         )  # fmt: skip
         np.add(self.advantages, self.values, out=self.returns)
@@ -86,7 +86,7 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
     policy: ArchiePolicy
     rollout_buffer: Rollout
     critic_alone: bool = False
-    """Leave the actor as it is."""
+    """Whether updates leave the actor unchanged."""
     _last_episode_starts: NDArray[np.bool_]
 
     def collect_rollouts(
@@ -116,7 +116,7 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
         return True
 
     def _decide(self, rollout: Rollout, t: int) -> NDArray[np.float32]:
-        """Choose step t's actions and log their probabilities; returns values ``(games,)``."""
+        """Sample the actions of step t and record their log-probabilities; returns values ``(games,)``."""
         batch, inputs = rollout.batch, rollout.inputs[t]
         self.policy.features_extractor.read(batch.observations, batch.hidden, inputs)
         logits, values = self.policy.decide(inputs)
@@ -127,7 +127,7 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
         return floats
 
     def train(self) -> None:
-        """Learn from the rollout, each decision once an epoch."""
+        """Update the network from the rollout, with each decision once an epoch."""
         rollout, policy = self.rollout_buffer, self.policy
         policy.set_training_mode(True)
         self._update_learning_rate(policy.optimizer)

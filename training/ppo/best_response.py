@@ -1,4 +1,4 @@
-"""A fresh PPO player against one fixed policy: what it wins is a lower bound on what the policy can lose."""
+"""A new PPO policy trained against one fixed policy: its winnings are a lower bound on what that policy can lose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training.ppo.state import TrainingState, on_threads
 TARGET: Final = "target"
 START: Final = "start"
 Progress = Callable[[float, int, float], None]
-"""Called after each update with the share of the budget used (0 to 1), decisions so far, and mbb/hand won in that rollout."""
+"""Called after each update with the used share of the budget (0 to 1), the decisions so far, and mbb/hand in that rollout."""
 
 
 def train_best_response(
@@ -27,25 +27,24 @@ def train_best_response(
     progress: Progress | None = None,
     start: Policy | None = None,
 ) -> PPOPolicy:
-    """Train a new player against ``target`` alone, from both positions, on one core.
+    """Train a new policy against ``target`` alone, from both positions, on one core.
 
-    The target never changes and is asked for actions only (``Policy.act``), so whatever follows the protocol can be exploited.
-    Learning rate and prior anneal over the budget.
+    The target never changes, and only its ``act`` is called.  Learning rate and KL coefficient anneal over the budget.
 
     Args:
-        target: who is exploited; it must play ``rules``.
+        target: the policy to exploit; it must play ``rules``.
         rules: a preset's name or a `Rules` value.
         seconds: wall time of the training.  It depends on the machine, so no two such runs are equal.
-        decisions: of the learner, in place of ``seconds``: the same arguments then give the same weights.
-        seed: 0 to 4,294,967,295, of weights, cards and everything drawn at random.
+        decisions: decisions of the learner, in place of ``seconds``: the same arguments then give the same weights.
+        seed: 0 to 4,294,967,295; seeds weights, cards and everything random.
         progress: see `Progress`; may raise to stop.
-        start: a player to clone first, such as the target or a strong one, where starting from nothing finds too little.
+        start: a policy to clone first, such as the target or a strong one, if training from nothing finds too little.
 
     Returns:
-        The player after the last update.  What it wins is to be measured on deals it has not learnt from.
+        The policy after the last update.  Measure its winnings on held-out seeds.
 
     Raises:
-        ArchieError: for a budget or seed that can't be, and for a target that plays what is not legal.
+        ArchieError: for an impossible budget or seed, and for a target that plays an illegal action.
     """
     config = best_response_config(rules, seconds, decisions, seed, start is not None)
     mbb = config.resolved_rules().mbb_per_chip
@@ -61,7 +60,7 @@ def train_best_response(
 
 
 def best_response_config(rules: Rules | str, seconds: float, decisions: int | None, seed: int, started: bool = False) -> Config:
-    """The run of `train_best_response`; raises `ConfigError`."""
+    """Return the configuration of `train_best_response`; raises `ConfigError`."""
     if decisions is None and not seconds > 0:
         raise ConfigError(f"best response: seconds = {shown(seconds)}: expected a number above 0")
     values = {
@@ -69,7 +68,7 @@ def best_response_config(rules: Rules | str, seconds: float, decisions: int | No
         "rules": as_rules(rules).to_dict(),
         "budget": {"decisions": 10**13, "seconds": seconds} if decisions is None else {"decisions": decisions},
         "opponents": {"self_play": 0.0, "snapshots": 0.0, "named": {TARGET: 1.0}},
-        # a clone has to be kept from forgetting: smaller steps, and hardly a pull towards the prior
+        # so as not to forget what was cloned: smaller steps, and hardly any pull towards the prior
         "learning": {"learning_rate": 5e-4, "kl_coef": 0.01} if started else {},
         "warm_start": {"policy": START if started else "", "critic_updates": 8},
         "report": {"times": 0, "agents": []},

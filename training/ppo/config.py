@@ -89,7 +89,7 @@ class Network(Settings):
     bias: float = Field(default=1.5, ge=0.0, le=10.0)
     """Initial logit bias of standing pat and of each slot."""
     prior: float = Field(default=20.0, ge=0.0, le=1e4)
-    """Weight of standing pat and of each slot in the prior, where another discard has 1; 0 = uniform."""
+    """Weight added to standing pat and to each slot in the prior, where every discard has 1; 0 = uniform."""
     hidden_cards: bool = True
     """Whether the critic sees the other player's cards while training."""
     bfloat16: Literal["auto", "on", "off"] = "auto"

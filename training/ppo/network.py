@@ -1,14 +1,14 @@
 """The network of the PPO trainer as a policy class of sb3-contrib, with a discard head that does not get stuck.
 
-A plain head of 32 discard logits stops standing pat on made lows early in self-play and never finds back: half a pot is only
-break-even until later draws stand pat too, and the probability of standing pat goes to nothing with its gradient.  Three
+A plain head of 32 discard logits stops standing pat on made lows early in self-play and never recovers: half a pot is only
+break-even until later draws stand pat too, and as the probability of standing pat vanishes, so does its gradient.  Three
 things together prevent that:
 
-* *slots*: four logits shared by all hands, each added to the discard that its name stands for in the hand held (see
-  ``agents.hand_features.KEEPS``), beside a free logit for each discard and one logit for each card thrown;
-* a *bias* towards standing pat and towards each slot at the start;
-* a *prior*: what is penalised is the divergence from a fixed distribution, uniform in betting and leaning to standing pat and
-  to the slots in drawing, in place of the usual entropy bonus.
+* *slots*: four logits shared by all hands.  Each is added to the discard that its name stands for in the present hand (see
+  ``agents.hand_features.KEEPS``), beside a free logit for each discard and one logit for each discarded card;
+* an initial *bias* towards standing pat and towards each slot;
+* a *prior*: the penalty is the KL divergence from a fixed distribution, uniform in betting and favouring standing pat and the
+  slots in drawing.  It replaces the usual entropy bonus.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _UNLIKELY: Final = 1e-8
 
 
 def cpu_has_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 natively, which makes the two hidden layers about twice as fast."""
+    """Return whether this processor multiplies bfloat16 natively, which makes the hidden layers about twice as fast."""
     return bool(th.cpu._is_avx512_bf16_supported())
 
 
 def masked_log_softmax(logits: th.Tensor, legal: th.Tensor) -> th.Tensor:
-    """``(n, a), (n, a) -> (n, a)``: masked_log_softmax of the probabilities of the softmax over legal actions."""
+    """``(n, a), (n, a) -> (n, a)``: log-probabilities of the softmax over legal actions."""
     return logits.masked_fill(~legal, _IMPOSSIBLE).log_softmax(dim=1)
 
 
 class HandFeatureExtractor(BaseFeaturesExtractor):
-    """An observation with its hands read: ``[slots (4), features (69), row scaled to 0..1 (d)]``, then, of the other player's
-    hand where it is shown, ``[cards (52), features (69)]``; in bfloat16 if that is what the layers compute in.
+    """Features of an observation: ``[slots (4), hand features (69), row scaled to 0..1 (d)]``, then, if the observation has the
+    other player's hand, its ``[cards (52), hand features (69)]``; of the dtype that the hidden layers compute in.
     """
 
     def __init__(self, observation_space: spaces.Box, rules: dict[str, Any], dtype: th.dtype = th.float32) -> None:
-        of = Rules.from_dict(rules)
-        self.row = width(of)
+        self.rules, self.dtype = Rules.from_dict(rules), dtype
+        self.row = width(self.rules)
         self.hidden = observation_space.shape[0] - self.row
         super().__init__(observation_space, _SLOTS + self.row + FEATURES + (self.hidden + FEATURES if self.hidden else 0))
-        self.rules, self.dtype = of, dtype
-        self._read = HandReader(of)
+        self._read = HandReader(self.rules)
         self._integer = np.issubdtype(observation_space.dtype, np.integer)
-        self._scales = [(_SLOTS + FEATURES + i, float(1 / most)) for i, most in enumerate(highest(of)) if most != 1]
+        most = enumerate(highest(self.rules))
+        self._scales = [(_SLOTS + FEATURES + i, float(1 / m)) for i, m in most if m != 1]
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """``(n, d + hidden)`` floats -> ``(n, features_dim)``."""
@@ -83,7 +83,7 @@ class HandFeatureExtractor(BaseFeaturesExtractor):
 
 
 class ActorCriticMlp(MlpExtractor):
-    """Two separate stacks of layers: the actor reads what a player may see, the critic the hidden cards too."""
+    """Two separate stacks of layers: the actor reads the information state, the critic the hidden cards too."""
 
     def __init__(self, inputs: int, row: int, widths: list[int], hand_features: bool) -> None:
         first, own = _SLOTS + (0 if hand_features else FEATURES), _SLOTS + FEATURES + row
@@ -95,7 +95,7 @@ class ActorCriticMlp(MlpExtractor):
         self.latent_dim_pi = widths[-1] + _SLOTS
 
     def forward_actor(self, features: th.Tensor) -> th.Tensor:
-        """``(n, features_dim) -> (n, units + 4)``: the last layer, and the slots handed through."""
+        """``(n, features_dim) -> (n, units + 4)``: the last layer, followed by the slots."""
         latent = _forward_in_dtype(self.policy_net, features[:, self._seen])
         return th.cat([latent.float(), features[:, :_SLOTS].float()], dim=1)
 
@@ -105,7 +105,7 @@ class ActorCriticMlp(MlpExtractor):
 
 
 def _forward_in_dtype(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
-    """The layers' output, computed in the type of ``x``: autocast would copy input and weights again and again."""
+    """Apply the layers in the dtype of ``x``; autocast would convert input and weights again in every call."""
     for layer in layers:
         if isinstance(layer, th.nn.Linear):
             x = th.nn.functional.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
@@ -115,10 +115,10 @@ def _forward_in_dtype(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
 
 
 class DiscardHead(th.nn.Module):
-    """Logits of all actions: a free one each, the sum over the cards thrown, and the slots'."""
+    """Logits of all actions: a free logit each, plus one for each discarded card, plus those of the slots."""
 
-    thrown: th.Tensor
-    """``(hand_size, actions)``: 1 where that discard throws that card."""
+    discarded: th.Tensor
+    """``(hand_size, actions)``: 1 if the action discards the card at that index."""
 
     def __init__(self, units: int, rules: Rules, slots: bool) -> None:
         super().__init__()
@@ -127,8 +127,8 @@ class DiscardHead(th.nn.Module):
         self.card = th.nn.Linear(units, rules.hand_size)
         self.slot = th.nn.Linear(units, _SLOTS) if slots else None
         bits = np.arange(2**rules.hand_size)[None, :] >> np.arange(rules.hand_size)[:, None] & 1
-        thrown = np.concatenate([np.zeros((rules.hand_size, DISCARD)), bits], axis=1).astype(np.float32)
-        self.register_buffer("thrown", th.from_numpy(thrown), persistent=False)
+        discarded = np.concatenate([np.zeros((rules.hand_size, DISCARD)), bits], axis=1).astype(np.float32)
+        self.register_buffer("discarded", th.from_numpy(discarded), persistent=False)
 
     def forward(self, latent: th.Tensor) -> th.Tensor:
         """``(n, units + 4) -> (n, actions)``."""
@@ -136,20 +136,20 @@ class DiscardHead(th.nn.Module):
         logits = th.nn.functional.linear(latent[:, : self.units], weight, bias)
         if self.slot is None:
             return logits
-        actions = self.thrown.shape[1]
+        actions = self.discarded.shape[1]
         return logits[:, :actions].scatter_add(1, latent[:, self.units :].long() + DISCARD, logits[:, actions:])
 
-    def lean(self, bias: float) -> None:
-        """Start with this much more on standing pat and on each slot."""
+    def add_bias(self, bias: float) -> None:
+        """Add ``bias`` to the logits of standing pat and of each slot."""
         with th.no_grad():
             self.free.bias[DISCARD].add_(bias)
             if self.slot is not None:
                 self.slot.bias.add_(bias)
 
     def folded(self) -> tuple[th.Tensor, th.Tensor]:
-        """``(actions + slots, units), (actions + slots,)``: the same logits as one linear map, the slots not yet added."""
-        weight = self.free.weight + self.thrown.T @ self.card.weight
-        bias = self.free.bias + self.card.bias @ self.thrown
+        """``(actions + slots, units), (actions + slots,)``: the head as one linear map, before slots are added."""
+        weight = self.free.weight + self.discarded.T @ self.card.weight
+        bias = self.free.bias + self.card.bias @ self.discarded
         if self.slot is None:
             return weight, bias
         return th.cat([weight, self.slot.weight]), th.cat([bias, self.slot.bias])
@@ -160,12 +160,12 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
 
     Args:
         observation_space, action_space, lr_schedule: as SB3 passes them.
-        rules: `Rules.to_dict()` of what is played.
-        widths: units of the hidden layers, of actor and critic each.
-        hand_features: give actor and critic the hands as a player reads them.
+        rules: `Rules.to_dict()` of the rules.
+        widths: units of the hidden layers, for actor and critic each.
+        hand_features: whether actor and critic read the features of the hand.
         slots: see the module.
         bias: see the module.
-        prior: weight of standing pat and of each slot in the prior, where any other discard has 1; 0 keeps the entropy bonus.
+        prior: weight added to standing pat and to each slot in the prior, where every discard has 1; 0 keeps the entropy bonus.
         bfloat16: compute the hidden layers in bfloat16.
     """
 
@@ -202,12 +202,12 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         super()._build(lr_schedule)
         self.action_net = DiscardHead(self._widths[-1], self._rules, self._with_slots)
         self.action_net.apply(functools.partial(self.init_weights, gain=0.01))
-        self.action_net.lean(self._bias)
-        # the optimiser that was built holds the weights of the head that was replaced
+        self.action_net.add_bias(self._bias)
+        # the optimizer of the base class holds the weights of the head that was replaced
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def prior(self, keeps: th.Tensor, legal: th.Tensor) -> th.Tensor:
-        """``(n, 4), (n, a) -> (n, a)``: masked_log_softmax of the fixed distribution."""
+        """``(n, 4), (n, a) -> (n, a)``: log-probabilities of the prior, from the discards of the slots."""
         weights = th.ones(legal.shape)
         weights[:, DISCARD] += self._prior
         if self._with_slots:
@@ -218,7 +218,7 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
     def evaluate_actions(
         self, obs: Any, actions: th.Tensor, action_masks: th.Tensor | None = None
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
-        """Values, log-probabilities and, in place of the entropy, minus the divergence from the prior."""
+        """Return values, log-probabilities and, in place of the entropy, the negative KL divergence from the prior."""
         features = self.extract_features(obs)
         masks = th.ones(len(actions), self._rules.actions) if action_masks is None else action_masks
         return self.evaluate(features, actions, masks.reshape(len(actions), -1) != 0)
@@ -229,21 +229,21 @@ class ArchiePolicy(MaskableActorCriticPolicy):  # type: ignore[misc]  # sb3-cont
         return self.action_net(latent), self.value_net(latent_value).flatten()
 
     def evaluate(self, features: th.Tensor, actions: th.Tensor, legal: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
-        """As `evaluate_actions`, of features read before and of ``(n, a)`` booleans."""
+        """Do `evaluate_actions` for extracted features; ``legal`` is ``(n, a)`` booleans."""
         logits, values = self.decide(features)
-        chances = surplus = masked_log_softmax(logits, legal)
+        log_probs = log_ratios = masked_log_softmax(logits, legal)
         if self._prior:
-            surplus = chances - self.prior(features[:, :_SLOTS], legal)
-        bonus = -(chances.exp() * surplus).sum(dim=1)
-        return values, chances.gather(1, actions.reshape(-1, 1).long()).flatten(), bonus
+            log_ratios = log_probs - self.prior(features[:, :_SLOTS], legal)
+        bonus = -(log_probs.exp() * log_ratios).sum(dim=1)
+        return values, log_probs.gather(1, actions.reshape(-1, 1).long()).flatten(), bonus
 
     def exported(self) -> dict[str, NDArray[np.float32]]:
-        """The actor's weights in the form of ``agents.ppo.Weights``."""
+        """Return the actor's weights in the form of ``agents.ppo.Weights``."""
         layers = [layer for layer in self.mlp_extractor.policy_net if isinstance(layer, th.nn.Linear)]
         weights = {}
         for i, layer in enumerate(layers):
             weight = layer.weight.detach()
-            if i == 0 and self._hand_features:  # a player reads the row first
+            if i == 0 and self._hand_features:  # a policy reads the row first
                 weight = weight.roll(-FEATURES, dims=1)
             weights[f"layer{i}.weight"] = weight.T.contiguous().numpy().copy()
             weights[f"layer{i}.bias"] = layer.bias.detach().numpy().copy()

@@ -1,4 +1,4 @@
-"""`SingleAgentBatch` as a stable-baselines3 ``VecEnv``, for MaskablePPO and whatever else takes one."""
+"""`SingleAgentBatch` as a stable-baselines3 ``VecEnv``, for MaskablePPO and other algorithms that take one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Indices = None | int | Iterable[int]
 class SingleAgentVecEnv(VecEnv):
     """One sub-environment for each game of ``batch``; an episode is a hand in which the learner had a decision.
 
-    Where batch write hidden cards, an observation is the row with 52 entries for the other's cards behind it: the
-    first ``width(rules)`` entries are what a player may see, the rest is for a critic while training.
+    If the batch writes hidden cards, an observation is the row followed by 52 entries for the other player's cards: the first
+    ``width(rules)`` entries are the information state, the rest is for a critic while training.
 
     Args:
         batch: the games; nothing else may step them.
