@@ -8,7 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from archie_env import archie_v0, notation
 from archie_env._core.tables import CHOOSE, high_classes, high_table, low_table
+from archie_env.actions import parse_action
 from archie_env.cards import format_cards, parse_cards
 from archie_env.errors import CardError, NotationError
 from archie_env.game import Game
@@ -161,7 +163,7 @@ def test_guide_outcomes() -> None:
     for first, second, net in (("As2d3c4h5s", "9c9h7d7s2c", 2), ("Kh9d7c4s2h", "4c4dQs8h3c", -2)):
         ours, theirs = parse_cards(first), parse_cards(second)
         deck = [c for pair in zip(theirs, ours, strict=True) for c in pair]  # big blind first (R5.3)
-        game = Game(deck=deck, dealer=0)
+        game = Game(deck=deck, dealer=0, seed=3)
         while not game.over:
             game.apply(3 if game.drawing else 1)
         assert game.result.net == (net, -net)
@@ -210,3 +212,33 @@ def test_bad_hand_texts_are_refused(bad: str) -> None:
 def test_cards_have_exact_inverses() -> None:
     assert parse_cards(format_cards(range(52))) == tuple(range(52))
     assert len({format_cards([c]) for c in range(52)}) == 52
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As Td 9h", "as10d9h", "A♠ 10♦ 9♥", "a♠, t♢, 9♥\ufe0f", "AS TD 9H",
+    ],
+)  # fmt: skip
+def test_cards_are_read_as_people_write_them_and_written_one_way(text: str) -> None:
+    assert format_cards(parse_cards(text), " ") == "As Td 9h"
+
+
+@pytest.mark.parametrize("text", ["1s", "A", "As2", "10", "Ax", "0h", "A♠♠", "As;2d", "\ufe0f", "2\u0660s"])
+def test_texts_that_are_no_cards_are_refused(text: str) -> None:
+    with pytest.raises(CardError, match="expected a rank of 23456789TJQKA and a suit of cdhs"):
+        parse_cards(text)
+
+
+def test_every_interface_with_text_cards_reads_them_as_people_write_them() -> None:
+    deck = "9♣ a♠ 9h 10d 7D 3c 7s 4h 2c 5s"
+    game = Game(deck=deck, dealer=0, seed=3)
+    assert game == Game(deck="9c As 9h Td 7d 3c 7s 4h 2c 5s", dealer=0, seed=3)
+    assert game == Game(deck=deck.split(), dealer=0, seed=3)
+    assert parse_action("discard 10♦ A♠", game.hands[0]) == parse_action("discard Td As", game.hands[0])
+    assert VALUES.of("a♠ 2d 3c 4h 5s") == VALUES.of("As2d3c4h5s")
+    env = archie_v0.env()
+    env.reset(seed=1, options={"deck": deck, "dealer": "player_0"})
+    assert env.game.hands == game.hands
+    text = notation.dump(Game(seed=7, dealer=0))
+    assert notation.parse(text.replace("As", "a♠").replace("Td", "10d")) == notation.parse(text)

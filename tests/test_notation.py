@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archie_env._core.jit import JIT_DISABLED
-from archie_env.errors import NotationError
+from archie_env.cards import parse_cards
+from archie_env.errors import NotationError, OrderError
 from archie_env.game import Game
 from archie_env.notation import dump, parse, parse_all, transcript
+from archie_env.rendering.text import ansi
 from archie_env.rules import PRESETS, Rules, Stakes
 
 GOLDEN = Path(__file__).parent / "golden" / "hands.txt"
@@ -154,3 +156,48 @@ def test_the_readme_shows_the_hand_in_docs() -> None:
     root = Path(__file__).parents[1]
     hand = parse((root / "docs" / "hand.txt").read_text())
     assert "\n".join(transcript(hand)) in (root / "README.md").read_text()
+
+
+def test_a_byte_order_mark_is_no_part_of_a_history() -> None:
+    text = dump(played(Rules(), 1))
+    assert parse("\ufeff" + text) == parse(text)
+    assert parse_all("\ufeff" + text) == parse_all(text)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_hand_given_up_has_an_exact_inverse(name: str) -> None:
+    for seed in range(20):
+        for seat in (0, 1):
+            game = played(VARIANTS[name], seed)
+            if game.over:
+                continue
+            paid = game.paid
+            game.forfeit(seat)
+            assert game.over
+            assert game.legal_actions() == ()
+            assert game.result.net[seat] == -paid[seat]
+            assert game.result.folded == seat
+            again = parse(dump(game))
+            assert again == game
+            assert again.result == game.result
+            assert f"player_{seat} gave the hand up" in dump(game)
+            with pytest.raises(OrderError, match="the hand is over"):
+                game.forfeit(seat)
+
+
+def test_scoops_and_quarters_are_named_in_transcripts_and_not_in_files() -> None:
+    hands = {
+        "scoop": ("As2d3c4h5s", "9c9h7d7s2c", "player_0 scoops: both halves"),
+        "quarter": ("8s6s4s3s2s", "8h6d4c3h2h", "player_1 is quartered: one half shared, the other lost"),
+        "whole pot": ("Kh9d7c4s2h", "4c4dQs8h3c", None),
+    }
+    for first, second, line in hands.values():
+        cards = zip(parse_cards(second), parse_cards(first), strict=True)
+        game = Game(deck=[card for pair in cards for card in pair], dealer=0)
+        while not game.over:
+            game.apply(3 if game.drawing else 1)
+        added = [said for said in transcript(game) if said not in dump(game).splitlines()]
+        assert added == ([line] if line else [])
+        assert (line is None) == (
+            "scoop" not in ansi(game.view(), game.rules) and "quarter" not in ansi(game.view(), game.rules)
+        )

@@ -179,7 +179,124 @@ def test_an_agent_whose_packages_are_missing(archie: Command, monkeypatch: pytes
     assert "No module named 'torch'" in archie.err
 
 
-# ---- what is typed for an action
+# ---- leaving, failing opponents, stacks
+
+
+def test_leaving_in_mid_hand_gives_the_hand_up_and_counts(archie: Command, tmp_path: Path) -> None:
+    file = tmp_path / "hands.txt"
+    play = ("play", "--opponent", "call", "--seed", "5", "--seat", "dealer", "--save", str(file))
+    for typed, net in (("", -1), ("call\nquit\n", -2), ("raise\nd 1\nq\n", -4), ("f\n\nc\np\n", -3)):
+        file.unlink(missing_ok=True)
+        assert archie(*play, typed=typed) == 0
+        hands = 1 + typed.startswith("f")
+        assert archie.out.endswith(f"{hands} hand{'s' * (hands > 1)} played; you are at {net} chips.\n")
+        games = notation.parse_all(file.read_text(encoding="utf-8"))
+        assert len(games) == hands
+        assert sum(game.result.net[0] for game in games) == net
+        assert games[-1].history[-1].kind == "forfeit"
+    assert archie("replay", str(file)) == 0
+    assert "player_0 gives the hand up" in archie.out
+    assert archie("replay", "--step", str(file), typed="\n" * 30) == 0
+    assert "player_0 gave the hand up" in archie.out
+
+
+def test_leaving_between_hands_costs_nothing(archie: Command) -> None:
+    assert archie("play", "--opponent", "call", "--seat", "dealer", typed="f\nquit\n") == 0
+    assert archie.out.endswith("1 hand played; you are at -1 chips.\n")
+
+
+class Interrupting(io.StringIO):
+    """A keyboard on which Ctrl-C follows the lines."""
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        line = super().readline()
+        if not line:
+            raise KeyboardInterrupt
+        return line
+
+
+def test_an_interrupt_keeps_the_finished_hands_and_gives_up_the_other(
+    archie: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "hands.txt"
+    monkeypatch.setattr("sys.stdin", Interrupting("f\n\ncall\n"))
+    assert cli.main(["play", "--opponent", "call", "--seed", "5", "--seat", "dealer", "--save", str(file)]) == 130
+    out, err = capsys.readouterr()
+    assert out.endswith("2 hands played; you are at -3 chips.\n")
+    assert err == "\ninterrupted\n"
+    assert [game.result.net[0] for game in notation.parse_all(file.read_text(encoding="utf-8"))] == [-1, -2]
+
+
+FAILING = """
+import sys
+
+class Bot:
+    name = "bot"
+    def probabilities(self, observations, masks): ...
+    def act(self, observations, masks, rng):
+        {}
+
+class NoPolicy: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("raise ZeroDivisionError('one\\ntwo')", "ZeroDivisionError: one two"),
+        ("sys.exit(3)", "SystemExit: 3"),
+        ("return [30]", "action 30 is not legal here"),
+        ("return [0.5]", "IllegalActionError: actions of shape (1,) and dtype float64"),
+        ("return None", "IllegalActionError: actions of shape ()"),
+    ],
+)
+def test_an_opponent_that_fails_loses_the_hand_and_play_goes_on(
+    archie: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, message: str
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING.format(fault))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "failing", raising=False)
+    typed = "call\n\nraise\n"
+    play = ("play", "--opponent", "failing:Bot", "--seed", "5", "--hands", "2", "--seat", "dealer", "--save", "kept")
+    assert archie(*play, typed=typed) == 0
+    assert archie.out.count("bot failed (") == 2
+    assert message in archie.out
+    assert "holds" not in archie.out  # an error that shows the opponent's cards
+    assert "2 hands played; you are at +4 chips." in archie.out
+    assert archie("replay", "kept") == 0
+    assert archie.out.count("player_1 gives the hand up") == 2
+    assert archie("play", "--opponent", "failing:NoPolicy") == 2
+    assert archie.err.startswith("archie: policy 'failing:NoPolicy'")
+    assert archie.err.count("\n") == 1
+    monkeypatch.delitem(sys.modules, "failing", raising=False)
+
+
+def test_a_bot_in_an_empty_folder_plays_through_the_console_script(tmp_path: Path) -> None:
+    """A console script does not look for modules in the present folder, and the bot imports another one while it plays."""
+    (tmp_path / "my_bots.py").write_text(FAILING.format("import my_tables; return my_tables.ANSWER").replace('"bot"', '"mine"'))
+    (tmp_path / "my_tables.py").write_text("ANSWER = [1]\n")
+    script = "import sys; sys.path[:] = [p for p in sys.path if p]; from archie_env.terminal.main import main; sys.exit(main())"
+    root = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", script, "play", "--opponent", "my_bots:Bot", "--hands", "1", "--seat", "dealer"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": root}, input="c\n", capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert "mine checks" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_session_with_stacks_ends_when_a_player_cant_cover_a_hand(archie: Command) -> None:
+    play = ("play", "--opponent", "call", "--seed", "2", "--seat", "dealer")
+    assert archie(*play, "--stack", "49", typed="f\n\nf\n\nf\n") == 0
+    assert "you can't cover the 48 chips that a hand may cost." in archie.out
+    assert archie.out.endswith("2 hands played; you are at -2 chips.\n")
+    assert re.search(r"player|you +dealer .* 49 +1 ", archie.out)
+    assert archie(*play, "--stack", "47") == 2
+    assert archie.err == "archie: stack 47: expected a whole number of at least 48\n"
+
+
+# ---- the answers for an action
 
 
 def at(*actions: int, **options: object) -> Game:

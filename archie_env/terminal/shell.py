@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -14,6 +15,7 @@ from archie_env.errors import ArchieError, PlayerLeftError
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+_WRITE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def run(work: Callable[[], object], program: str = "error", stopped: str = "interrupted") -> int:
@@ -31,12 +33,12 @@ def run(work: Callable[[], object], program: str = "error", stopped: str = "inte
     _open_streams()
     try:
         work()
-        _flush()
+        sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
     except (ArchieError, OSError, MemoryError, PlayerLeftError) as error:
-        _complain(f"{program}: {error_line(error)}")
+        _complain(f"{program}: {_write_error(error) or error_line(error)}")
         return BAD_INPUT
     except KeyboardInterrupt:
         _complain(f"\n{stopped}")
@@ -58,14 +60,11 @@ def error_line(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def _flush() -> None:
-    """Write out what was printed, naming the stream if that fails."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OSError(f"standard output: {error.strerror or error}") from error
+def _write_error(error: BaseException) -> str:
+    """The message for output that could not be written, which is an error without a file name; else nothing."""
+    if isinstance(error, OSError) and error.filename is None and error.errno in _WRITE_ERRORS:
+        return f"standard output: {os.strerror(error.errno)}"
+    return ""
 
 
 def _complain(line: str) -> None:
