@@ -331,3 +331,49 @@ def test_arrays_given_out_are_new_or_on_request_reused(mode: str) -> None:
         assert (rewards == others).all()
     assert all((x == y).all() and (m == n).all() for x, y, m, n in kept)
     assert b is reused.tables.observations
+
+
+# Snapshots
+
+
+@pytest.mark.parametrize("rules", ["archie", "mini", "pagat"])
+@pytest.mark.parametrize(
+    "options", [{}, {"keep_walks": True}, {"seat": "dealer"}, {"seat": "big_blind", "replacements": "per_seat"}]
+)
+def test_a_restored_batch_equals_the_one_that_was_stored(rules: str, options: dict[str, Any]) -> None:
+    batch, other = (SingleAgentBatch(100, [None, UniformPolicy()], None, rules, seed=3, **options) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        for _ in range(7):
+            batch.step((batch.masks * rng.random(batch.masks.shape)).argmax(axis=1))
+        other.restore(*batch.snapshot())
+        assert other.games.tobytes() == batch.games.tobytes()
+        assert other.stats.tobytes() == batch.stats.tobytes()
+        assert np.array_equal(other.observations, batch.observations)
+    chosen = batch.masks.argmax(axis=1)
+    batch.step(chosen)
+    other.step(chosen)
+    assert other.games.tobytes() == batch.games.tobytes(), "their opponents draw the same random numbers"
+
+
+def test_a_tampered_snapshot_restores_a_reachable_position_or_nothing() -> None:
+    batch = SingleAgentBatch(20, [None, UniformPolicy()], seed=3)
+    for _ in range(9):
+        batch.step(batch.masks.argmax(axis=1))
+    arrays, generators = batch.snapshot()
+    before, rng, refused = batch.games.tobytes(), np.random.default_rng(1), 0
+    for _ in range(300):
+        changed = {name: array.copy() for name, array in arrays.items()}
+        array = changed[list(changed)[int(rng.integers(len(changed)))]]
+        info = np.iinfo(array.dtype)
+        array.flat[rng.integers(array.size)] = rng.choice([info.min, info.max, -1, 0, 1, 2, 34])
+        try:
+            batch.restore(changed, generators)
+        except ArchieError:
+            refused += 1
+            assert batch.games.tobytes() == before, "nothing was changed"
+        else:
+            assert (np.sort(batch.games["deck"], axis=1) == np.arange(52)).all()
+            assert (batch.masks.sum(axis=1) > 0).all()
+            batch.restore(arrays, generators)
+    assert 100 < refused < 300
