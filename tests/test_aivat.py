@@ -27,12 +27,12 @@ from evaluation.aivat import value_function as aivat_value
 from evaluation.aivat.match import TERMS, AdjustedMatch, format_adjusted, main, play_adjusted, tells_probabilities
 from evaluation.aivat.value_function import Floats, ValueFunction, learn
 from evaluation.duplicate.match import play_match
-from evaluation.duplicate.umpire import ProbabilityError, TimedPolicy, TimeLimitError
 from evaluation.estimates import PairTotals
 from evaluation.exploitability.evaluator import value as exact_value
 from evaluation.exploitability.game import ExactGame
 from evaluation.exploitability.policy_strategy import PolicyStrategy
 from evaluation.exploitability.strategy import Reals
+from evaluation.players import ProbabilityError, TimedPolicy, TimeLimitError
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
 BOTH, FIRST, NEITHER = (True, True), (True, False), (False, False)

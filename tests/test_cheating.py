@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import signal
+import sys
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +16,17 @@ from numpy.typing import NDArray
 
 from agents import load
 from archie_env.batch import Hands
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import decode
-from archie_env.policy import Actions, Masks, Observations, Probabilities, private_generator
+from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy, private_generator
 from archie_env.validation import seed_word
+from evaluation.aivat.match import play_adjusted
+from evaluation.aivat.value_function import learn
 from evaluation.duplicate.deals import DealPairs, read_secret, secret_hash, seed_of_deals
 from evaluation.duplicate.match import MatchResult, play_match
+from evaluation.duplicate.report import format_match
+from evaluation.duplicate.umpire import EXCEPTION, MALFORMED, PROBABILITIES
+from evaluation.players import TimeLimitError
 from evaluation.tournament.crosstable import crosstable
 
 CALLER = load("call_draw")
@@ -198,3 +208,177 @@ def test_a_secret_of_another_length_is_refused(content: bytes, tmp_path: Path) -
         read_secret(tmp_path / "missing")
     file.write_bytes(SECRET)
     assert read_secret(file) == SECRET
+
+
+# ---- what an umpire judges is what is played and corrected
+
+
+class TwoFaced:
+    """Converts to another array each time it is asked to."""
+
+    def __init__(self, *answers: NDArray[np.float32]) -> None:
+        self.answers = list(answers)
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NDArray[np.float32]:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class Flatterer(UniformPolicy):
+    """Plays at random, and lets its correction be made with probabilities that suit it."""
+
+    def __init__(self, flatter: bool) -> None:
+        self.flatter = flatter
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        fair = UniformPolicy().probabilities(observations, masks)
+        if not self.flatter:
+            return fair
+        folds = np.zeros_like(fair)
+        folds[np.arange(len(masks)), masks.argmax(axis=1)] = 1
+        return TwoFaced(fair, folds)  # type: ignore[return-value]
+
+
+def test_a_player_cannot_change_its_adjusted_result_by_answering_twice() -> None:
+    value = learn(UniformPolicy(), load("call_draw", "mini"), 200, 9, "mini")
+    fair, flattered = (
+        play_adjusted(Flatterer(flatter), load("call_draw", "mini"), 200, 1, "mini", value, samples=2, known=(True, True))
+        for flatter in (False, True)
+    )
+    assert np.array_equal(fair.raw, flattered.raw)
+    assert np.array_equal(fair.corrections, flattered.corrections)
+
+
+class Rewriter(Cheat):
+    """Writes into its last answer, as a thread of its own could at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = np.zeros(0, np.int64)
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        self.answer = super().act(observations, masks, rng)
+        return self.answer
+
+
+def test_the_array_that_a_player_answers_with_is_not_the_one_that_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    player, play = Rewriter(), Hands.play
+
+    def late(self: Hands, places: NDArray[np.int64], actions: Actions) -> None:
+        player.answer[:] = 99
+        play(self, places, actions)
+
+    fair = play_match(Cheat(), CALLER, 50, SEED)
+    monkeypatch.setattr(Hands, "play", late)
+    assert play_match(player, CALLER, 50, SEED) == fair
+
+
+# ---- whatever a player does costs it its hands, and nobody the match
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class NamelessError(BaseException):
+    """No Exception."""
+
+
+class Raises(Cheat):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        raise self.error
+
+
+@pytest.mark.parametrize("time_limit", [None, 10.0])
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (UnprintableError(), "act raised UnprintableError: its text can't be read"),
+        (NamelessError("out"), "act raised NamelessError: out"),
+        (GeneratorExit(), "act raised GeneratorExit"),
+        (SystemExit(0), "act raised SystemExit: 0"),
+        (KeyboardInterrupt(), "act raised KeyboardInterrupt"),
+        (TimeLimitError("said so itself"), "act raised TimeLimitError: said so itself"),
+        (ValueError("\x1b[2J\udcff\u202e"), r"act raised ValueError: \x1b[2J\udcff\u202e"),
+    ],
+)
+def test_whatever_a_player_raises_is_a_fault(error: BaseException, text: str, time_limit: float | None) -> None:
+    result = play_match(Raises(error), CALLER, 5, time_limit=time_limit)
+    assert result.faults[0].counts == {EXCEPTION: 10}
+    assert text in result.faults[0].reports[0]
+    format_match(result).encode()
+    with pytest.raises(type(error) if isinstance(error, Exception) else IllegalActionError):
+        play_match(Raises(error), CALLER, 5, strict=True, time_limit=time_limit)
+
+
+def test_a_name_with_control_characters_is_escaped() -> None:
+    cheat = Cheat()
+    cheat.name = "\x1b[2J\ud800 cheat"
+    result = play_match(cheat, CALLER, 4)
+    assert result.a == r"\x1b[2J\ud800 cheat"
+
+
+class Meddler(Cheat):
+    """Changes the process it runs in, so that the harmless warnings of others become exceptions."""
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        np.seterr(all="raise")
+        warnings.simplefilter("error")
+        sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return super().act(observations, masks, rng)
+
+
+class Careless(Cheat):
+    """Divides by zero and warns, as a network of anybody may."""
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        np.float32(1e38) * np.float32(1e38)
+        warnings.warn("harmless", stacklevel=1)
+        return super().act(observations, masks, rng)
+
+
+def test_what_a_player_changes_in_the_process_is_undone_after_its_call() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), signal.getsignal(signal.SIGINT)
+        result = play_match(Meddler(), Careless(), 20, SEED)
+        after = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), signal.getsignal(signal.SIGINT)
+        assert after == before
+    assert result == play_match(Cheat(), Cheat(), 20, SEED)
+
+
+def test_probabilities_too_large_for_single_precision_are_a_fault_when_warnings_are_errors() -> None:
+    class Huge(Flatterer):
+        def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+            return np.full(masks.shape, 1e300)
+
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = play_match(Huge(False), CALLER, 5, probabilities=True)
+    assert result.faults[0].counts == {PROBABILITIES: 10}
+    assert not result.faults[1].total
+
+
+def test_ctrl_c_ends_the_match_though_the_player_swallows_it() -> None:
+    class Swallower(Cheat):
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            return super().act(observations, masks, rng)
+
+    with pytest.raises(KeyboardInterrupt):
+        play_match(Swallower(), CALLER, 5)
+
+
+@pytest.mark.parametrize("answer", [np.full(1, 1, "timedelta64[s]"), np.array(["1"]), np.array([1 + 0j]), np.array([True])])
+def test_numbers_of_other_kinds_are_malformed(answer: NDArray[Any]) -> None:
+    class Odd(Cheat):
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            return np.repeat(answer, len(masks))
+
+    assert set(play_match(Odd(), CALLER, 5).faults[0].counts) == {MALFORMED}

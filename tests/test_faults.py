@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -33,12 +34,10 @@ from evaluation.duplicate.umpire import (
     PROBABILITIES,
     REPORTS,
     TIME_LIMIT,
-    ProbabilityError,
-    TimedCalls,
-    TimeLimitError,
     forfeit,
 )
 from evaluation.exploitability.measure import measure
+from evaluation.players import ProbabilityError, TimedCalls, TimeLimitError
 from evaluation.tournament.crosstable import crosstable, format_crosstable
 
 CALLER = load("call_draw")
@@ -216,11 +215,19 @@ def test_strict_matches_stop_at_the_first_fault() -> None:
         play_match(Wrong(lambda o, m, a: np.full(len(m), 99)), CALLER, 10, strict=True)
 
 
+def press_ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, PlayerLeftError])
 @pytest.mark.parametrize("time_limit", [None, 10.0])
 def test_whoever_stops_the_match_stops_it(stop: type[BaseException], time_limit: float | None) -> None:
     def leave(*_: object) -> object:
-        raise stop
+        if stop is PlayerLeftError:
+            raise PlayerLeftError
+        press_ctrl_c()
+        time.sleep(0.1)
+        return None
 
     with pytest.raises(stop):
         play_match(Wrong(leave), CALLER, 10, time_limit=time_limit)
@@ -357,7 +364,7 @@ def test_an_interrupted_match_keeps_what_was_played_and_resumes(
     def interrupted(observations: Observations, masks: Masks, actions: Actions) -> object:
         calls.append(1)
         if len(calls) == 30:
-            raise KeyboardInterrupt
+            press_ctrl_c()
         return actions
 
     seat(monkeypatch, Wrong(interrupted))

@@ -25,7 +25,7 @@ from archie_env._core.state import BIG_BLIND, DEALER, GAME
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.files import check_writable
-from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
+from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules, as_rules
 from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
@@ -36,6 +36,7 @@ from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK, DEALS
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
+from evaluation.players import Guard, player_name
 from evaluation.results import manifest, weights_hash, write_json
 
 SAMPLES: Final = 128
@@ -126,29 +127,13 @@ class AdjustedMatch:
         }
 
 
-class _Asked:
-    """A policy that is asked for its probabilities, the last of which are kept."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy, self.name = policy, policy.name
-        self.answer: Any = None
-
-    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        self.answer = self._policy.probabilities(observations, masks)
-        answer: Probabilities = self.answer
-        return answer
-
-    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-        return self._policy.act(observations, masks, rng)
-
-
 class AdjustedHands(Hands):
     """Hands that add up how lucky they are while they are played.
 
     Args:
         indices, dealers, seed: as in `Hands`.
         value: the value function, whose rules are played.
-        players: by seat, who is asked for probabilities; None where they are not known.
+        umpires: by seat, those that draw the actions of known players; None where probabilities are not known.
         samples: fresh deals and draws for each expected value.
         streams: ``(n,)`` uint64, from which these come.
     """
@@ -159,13 +144,13 @@ class AdjustedHands(Hands):
         dealers: ArrayLike,
         seed: int,
         value: ValueFunction,
-        players: Sequence[_Asked | None],
+        umpires: Sequence[Umpire | None],
         samples: int,
         streams: NDArray[np.uint64],
     ) -> None:
         super().__init__(indices, dealers, value.rules, seed)
         n = len(self)
-        self._value, self._tables, self._players, self._streams = value, value.tables, players, streams
+        self._value, self._tables, self._umpires, self._streams = value, value.tables, umpires, streams
         self._scratch = np.zeros(1, GAME)
         self._imagined = np.empty((2, n, samples), np.int8)
         self._luck = np.zeros((n, len(TERMS)))
@@ -180,11 +165,11 @@ class AdjustedHands(Hands):
         if not len(places):
             return
         taken, turn = np.asarray(actions), before["turn"][places]
-        asked = self._players[int(turn[0] ^ before["dealer"][places[0]])]
-        chances = _UNKNOWN if asked is None else np.asarray(asked.answer, np.float32)
+        umpire = self._umpires[int(turn[0] ^ before["dealer"][places[0]])]
+        chances = _UNKNOWN if umpire is None else umpire.chances
         drawing = before["phase"][places] & 1 == 1
         betting = np.flatnonzero(~drawing)
-        if asked is not None and len(betting):
+        if umpire is not None and len(betting):
             luck = np.empty(len(betting))
             kernels.betting_luck(
                 before, *self._tables, self._scratch, places[betting], chances[betting], taken[betting], luck
@@ -193,7 +178,7 @@ class AdjustedHands(Hands):
         for position in (DEALER, BIG_BLIND):
             which = np.flatnonzero(drawing & (turn == position))
             if len(which):
-                rows = chances if asked is None else chances[which]
+                rows = chances if umpire is None else chances[which]
                 kernels.imagine_discards(
                     before, self._books, places[which], rows, taken[which], self._streams, self._imagined[position]
                 )  # fmt: skip
@@ -215,13 +200,16 @@ class AdjustedHands(Hands):
 def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
     """Whether a policy answers when it is asked for the probabilities of one decision."""
     _, rows, masks = Hands([0], [0], rules, 0).waiting(0)
-    try:
-        policy.probabilities(rows.copy(), masks.copy())
-    except PlayerLeftError:
-        raise
-    except Exception:  # no such method, not implemented, not known: all the same here
-        return False
-    return True
+    with Guard() as guard:
+        try:
+            policy.probabilities(rows, masks)
+            told = True
+        except PlayerLeftError:
+            raise
+        except BaseException:  # no such method, not implemented, not known: all the same here
+            told = False
+    guard.check()
+    return told
 
 
 def _check(deals: int, seed: int, chunk: int, samples: int, learn_seed: int) -> None:
@@ -276,25 +264,24 @@ def play_adjusted(
         known = tells_probabilities(a, rules), tells_probabilities(b, rules)
     for player, is_known in zip((a, b), known, strict=True):
         if is_known and not callable(getattr(player, "probabilities", None)):
-            raise ArchieError(f"{player.name}: expected probabilities of a player that is said to be known")
-    asked = [_Asked(player) if is_known else None for player, is_known in zip((a, b), known, strict=True)]
+            raise ArchieError(f"{player_name(player)}: expected probabilities of a player that is said to be known")
     umpires = [
-        Umpire(player if wrapped is None else wrapped, rules, strict=True, probabilities=wrapped is not None)
-        for player, wrapped in zip((a, b), asked, strict=True)
+        Umpire(player, rules, strict=True, probabilities=is_known) for player, is_known in zip((a, b), known, strict=True)
     ]
+    correcting = [umpire if is_known else None for umpire, is_known in zip(umpires, known, strict=True)]
     raw, corrections = np.empty((deals, 2), np.int64), np.empty((deals, 2, len(TERMS)))
     for first in range(0, deals, chunk):
         n = min(chunk, deals - first)
         pairs = DealPairs(first, n, seed)
         streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)[pairs.order]
-        hands = AdjustedHands(pairs.indices, pairs.dealers, pairs.seed, value, asked, samples, streams)
+        hands = AdjustedHands(pairs.indices, pairs.dealers, pairs.seed, value, correcting, samples, streams)
         pairs.play_out(hands, umpires)
         raw[first : first + n] = pairs.paired(hands.net[:, 0])
         corrections[first : first + n] = pairs.paired(hands.corrections)
         if progress:
             progress(n)
     seconds = time.perf_counter() - start
-    return AdjustedMatch(a.name, b.name, rules, seed, known, value, samples, raw, corrections, seconds)
+    return AdjustedMatch(umpires[0].name, umpires[1].name, rules, seed, known, value, samples, raw, corrections, seconds)
 
 
 def format_adjusted(of: AdjustedMatch) -> str:

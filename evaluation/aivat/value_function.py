@@ -144,7 +144,7 @@ def learn(
         if progress:
             progress(n)
     cells, stakes, net, paid = (np.concatenate(parts) for parts in zip(*notes, strict=True))
-    return ValueFunction(rules, *_fit(rules, cells, stakes, net, paid), (a.name, b.name), deals, seed)
+    return ValueFunction(rules, *_fit(rules, cells, stakes, net, paid), (umpires[0].name, umpires[1].name), deals, seed)
 
 
 def _fit(

@@ -160,7 +160,7 @@ def benchmark(
         protocol: deals, seeds and budgets.
         resume: continue from the parts in ``folder``.
         jobs: processes of the crosstable; results do not depend on it.
-        time_limit: seconds the agent may take for one call, see `evaluation.duplicate.umpire.TimedCalls`.
+        time_limit: seconds the agent may take for one call, see `evaluation.players.TimedCalls`.
 
     Raises:
         ArchieError: for an agent that cannot be loaded under any of the rules, invalid numbers, and a folder of another card.

@@ -29,8 +29,8 @@ from evaluation.best_response.exploiters import EXPLOITERS, OccasionalLog, Saved
 from evaluation.command import progress, table
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.report import format_faults
-from evaluation.duplicate.umpire import TimedPolicy, exception_text
 from evaluation.estimates import Estimate
+from evaluation.players import TimedPolicy, exception_text
 from evaluation.results import ResultFile, manifest, weights_hash
 
 _SLOW_CHUNK: Final = 128

@@ -20,7 +20,7 @@ from archie_env.policy import Actions, Masks, Observations, Policy, Probabilitie
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
 from evaluation.best_response import _decision_kernels, _range_kernels
-from evaluation.duplicate.umpire import unplayable
+from evaluation.players import asked_probabilities, unplayable
 
 Records = NDArray[np.void]
 PARTICLES: Final = 64
@@ -91,14 +91,8 @@ class LocalBestResponse:
     def _answers(self, count: int) -> NDArray[Any]:
         """Probabilities of the target in the first ``count`` rows; uniform over legal actions where they are invalid."""
         rows, masks = self._rows[:count], self._masks[:count]
-        answer = np.asarray(self.target.probabilities(rows.copy(), masks.copy()))
-        if answer.shape != masks.shape or not np.issubdtype(answer.dtype, np.floating):
-            raise ArchieError(
-                f"{name_of(self.target)}: probabilities of shape {answer.shape} and dtype {answer.dtype}: "
-                f"expected {masks.shape} floats"
-            )
+        chances = asked_probabilities(self.target, rows, masks)
         self.asked += count
-        chances = answer.astype(np.float64)
         bad = unplayable(chances, masks)
         if bad.any():
             chances[bad] = masks[bad] / masks[bad].sum(axis=1, keepdims=True)

@@ -22,6 +22,7 @@ from evaluation.duplicate.deals import DealPairs, secret_hash
 from evaluation.duplicate.form import MatchForm
 from evaluation.duplicate.umpire import Faults, Umpire
 from evaluation.estimates import Estimate, PairSequence, PairTotals
+from evaluation.players import player_name
 from evaluation.results import checked
 
 DEALS = 20_000
@@ -177,7 +178,7 @@ def play_match(
         progress: called with the number of deals played since it was last called.
         strict: raise at the first fault of a player, instead of forfeiting the hand, counting the fault in the result and
             going on (see `evaluation.duplicate.umpire`).
-        time_limit: seconds a player may take for one call, or None (see `TimedCalls` for its limits); a
+        time_limit: seconds a player may take for one call, or None (see `evaluation.players.TimedCalls` for its limits); a
             pair: a's and b's.
         probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
         until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
@@ -207,7 +208,7 @@ def play_match(
         raise ArchieError("until and error: expected one of them, as deals are the most for one and the least for the other")
     if error is not None and not error > 0:
         raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
-    nothing = MatchResult(a.name, b.name, rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
+    nothing = MatchResult(player_name(a), player_name(b), rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
     if secret is not None:
         nothing = replace(nothing, secret=secret_hash(secret))
     if earlier is None:
@@ -226,8 +227,8 @@ def play_match(
             more, folds = _play_chunk(umpires, DealPairs(first, n, seed, secret), rules)
             (ad, ab), (bd, bb) = (folds + result.folds).tolist()
             result = MatchResult(
-                a.name,
-                b.name,
+                umpires[0].name,
+                umpires[1].name,
                 rules,
                 seed,
                 result.totals + more,

@@ -6,25 +6,32 @@ standing pat and folding to the first wager never costs more, so no fault earns 
 
 from __future__ import annotations
 
-import queue
-import threading
-import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archie_env._core.state import DEALER
-from archie_env.actions import describe_legal
 from archie_env.batch import Hands
-from archie_env.cards import format_cards
-from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
-from archie_env.observation import decode
-from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy, sample
+from archie_env.errors import IllegalActionError, PlayerLeftError
+from archie_env.policy import Policy, StochasticPolicy, sample
 from archie_env.rules import Rules
+from evaluation.players import (
+    Guard,
+    ProbabilityError,
+    TimedCalls,
+    TimeLimitError,
+    escaped,
+    exception_text,
+    malformed,
+    own_array,
+    player_name,
+    position_text,
+    probability_text,
+    unplayable,
+)
 
 ILLEGAL: Final = "illegal action"
 MALFORMED: Final = "malformed answer"
@@ -35,19 +42,7 @@ DISQUALIFIED: Final = "disqualified"
 KINDS: Final = (ILLEGAL, MALFORMED, PROBABILITIES, EXCEPTION, TIME_LIMIT, DISQUALIFIED)
 """Why a hand can be forfeited."""
 REPORTS: Final = 5
-"""Faults of each player that are told with their position; all are counted."""
-SUM_TOLERANCE: Final = 1e-4
-"""How far from 1 the sum of a row of probabilities may be, as in `evaluation.exploitability.policy_strategy`."""
-_LETTERS = 200
-"""Of an exception's message that are kept."""
-
-
-class ProbabilityError(ArchieError):
-    """Probabilities that are not finite, negative, positive for an illegal action, or don't sum to 1; names the position."""
-
-
-class TimeLimitError(ArchieError):
-    """A policy that did not answer in time; names the limit."""
+"""Faults of each player that are reported with their position; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,80 +81,11 @@ class Faults:
         return cls(dict(values["counts"]), tuple(values["reports"]))
 
 
-class TimedCalls:
-    """Calls made in a thread of their own, waited for no longer than so many seconds.
+class _Raised(NamedTuple):
+    """What a policy raised, and its text."""
 
-    A thread can't be stopped from outside: after a `TimeLimitError` it is left behind, keeps its core busy until the call
-    returns, and does not hold up the end of the program.  A call that never releases the interpreter's lock, such as a loop
-    in compiled code, can't be timed at all, as the waiting thread does not run either.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        if not seconds > 0:
-            raise ArchieError(f"time limit {seconds}: expected more than 0 seconds")
-        self.seconds = seconds
-        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        self._outcomes: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True, name="timed calls").start()
-
-    def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            try:
-                self._outcomes.put((call(), None))
-            except BaseException as error:  # raised again where the call is waited for
-                self._outcomes.put((None, error))
-
-    def __call__(self, call: Callable[[], Any]) -> Any:
-        """What ``call()`` returns or raises.
-
-        Raises:
-            TimeLimitError: it took too long; this object can't be used again.
-        """
-        self._calls.put(call)
-        try:
-            value, error = self._outcomes.get(timeout=self.seconds)
-        except queue.Empty:
-            self.close()
-            raise TimeLimitError(f"no answer within {self.seconds:g} s") from None
-        if error is not None:
-            raise error
-        return value
-
-    def close(self) -> None:
-        """Let the thread end, at once or when its call returns."""
-        self._calls.put(None)
-
-
-class TimedPolicy:
-    """A policy that is asked outside of a match, each call waited for no longer than so many seconds, as `TimedCalls` does.
-
-    Nothing is forfeited here: who asks gets the `TimeLimitError`, and this object can't be used again.
-    """
-
-    def __init__(self, policy: Policy, seconds: float) -> None:
-        self.name, self._policy, self._timed = policy.name, policy, TimedCalls(seconds)
-
-    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """See `Policy.probabilities`; raises `TimeLimitError`."""
-        rows, legal = observations.copy(), masks.copy()  # a thread left behind must not write where others read
-        answer: Probabilities = self._call("probabilities", lambda: self._policy.probabilities(rows, legal))
-        return answer
-
-    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-        """See `Policy.act`; raises `TimeLimitError`."""
-        rows, legal = observations.copy(), masks.copy()
-        actions: Actions = self._call("act", lambda: self._policy.act(rows, legal, rng))
-        return actions
-
-    def _call(self, verb: str, call: Callable[[], Any]) -> Any:
-        try:
-            return self._timed(call)
-        except TimeLimitError as error:
-            raise TimeLimitError(f"{self.name}: {verb} gave {error}") from None
-
-    def close(self) -> None:
-        """Let go of the thread that calls run in."""
-        self._timed.close()
+    error: BaseException
+    text: str
 
 
 class Failure(NamedTuple):
@@ -167,48 +93,6 @@ class Failure(NamedTuple):
 
     kind: str
     reason: str
-
-
-def position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules) -> str:
-    """What a player faces, in words: ``dealer, round 1, holding ..., pot 3, 1 to call; legal: ...``."""
-    seen = decode(row, rules)
-    phase = f"{'draw' if seen.phase & 1 else 'round'} {seen.phase // 2 + 1}"
-    seat = "dealer" if seen.dealer else "big blind"
-    return (
-        f"{seat}, {phase}, holding {format_cards(seen.hand, ' ')}, pot {seen.pot}, {seen.owed} to call; "
-        f"legal: {describe_legal(mask)}"
-    )
-
-
-def exception_text(error: BaseException) -> str:
-    """``ValueError: message (file.py:12)``, the place being where it was raised."""
-    message = " ".join(str(error).split())
-    steps = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(steps[-1].filename).name}:{steps[-1].lineno})" if steps else ""
-    return f"{type(error).__name__}{': ' if message else ''}{message[:_LETTERS]}{place}"
-
-
-def unplayable(chances: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """``(n, a) -> (n,)``: rows with a probability that is NaN, negative or of an illegal action, or that don't sum to 1."""
-    fine = (chances >= 0).all(axis=1)  # NaN is not
-    fine &= np.abs(chances.sum(axis=1, dtype=np.float64) - 1) <= SUM_TOLERANCE
-    fine &= ~((chances > 0) & (masks == 0)).any(axis=1)
-    bad: NDArray[np.bool_] = ~fine
-    return bad
-
-
-def _probability_text(chances: NDArray[Any], mask: NDArray[np.int8]) -> str:
-    """What is wrong with one row ``(a,)`` of probabilities."""
-    given = ", ".join(f"{a}: {p:g}" for a, p in enumerate(chances.tolist()) if p != 0) or "all 0"
-    if np.isnan(chances).any():
-        return f"NaN probabilities ({given})"
-    if np.isinf(chances).any():
-        return f"a probability is infinite ({given})"
-    if (chances < 0).any():
-        return f"a probability is negative ({given})"
-    if ((chances > 0) & (mask == 0)).any():
-        return f"an illegal action has a probability ({given})"
-    return f"the probabilities sum to {float(chances.sum(dtype=np.float64)):.6g} ({given})"
 
 
 def forfeit(hands: Hands, places: NDArray[np.int64]) -> None:
@@ -242,9 +126,11 @@ class Umpire:
         probabilities: bool = False,
         faults: Faults | None = None,
     ) -> None:
-        self.policy, self.rules, self.strict = policy, rules, strict
+        self.policy, self.name, self.rules, self.strict = policy, player_name(policy), rules, strict
         self.faults = faults or Faults()
         """So far."""
+        self.chances: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        """``(n, a)``: the probabilities that the last actions were drawn from, if they were drawn here."""
         self._probabilities = probabilities or getattr(type(policy), "act", None) is StochasticPolicy.act
         self._disqualified = self.faults.disqualified
         self._timed = None if time_limit is None else TimedCalls(time_limit)
@@ -300,15 +186,22 @@ class Umpire:
             return False
         return True
 
-    def _ask(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any]:
-        policy, probabilities = self.policy, self._probabilities
+    def _ask(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any] | _Raised:
+        """Ask the policy, undisturbed by what it does to the process; raises KeyboardInterrupt only for a person's Ctrl-C."""
+        policy = self.policy
 
-        def call() -> NDArray[Any]:
-            return np.asarray(policy.probabilities(rows, masks) if probabilities else policy.act(rows, masks, rng))
+        def call() -> NDArray[Any] | _Raised:
+            try:
+                with np.errstate():  # each thread has its own
+                    return own_array(policy.probabilities(rows, masks) if self._probabilities else policy.act(rows, masks, rng))
+            except PlayerLeftError:
+                raise
+            except BaseException as error:
+                return _Raised(error, exception_text(error))
 
-        if self._timed is None:
-            return call()
-        answer: NDArray[Any] = self._timed(call)
+        with Guard() as guard:
+            answer: NDArray[Any] | _Raised = call() if self._timed is None else self._timed(call)
+        guard.check()
         return answer
 
     def _outcome(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any] | Failure:
@@ -318,28 +211,22 @@ class Umpire:
         verb = "probabilities" if self._probabilities else "act"
         try:
             answer = self._ask(rows, masks, rng)
-        except PlayerLeftError:
-            raise
         except TimeLimitError as error:
             if self.strict:
-                raise TimeLimitError(f"{self.policy.name}: {verb} gave {error}") from None
+                raise TimeLimitError(f"{self.name}: {verb} gave {error}") from None
             self._disqualified = True
             return Failure(TIME_LIMIT, f"{verb} gave {error}")
-        except (Exception, SystemExit) as error:
-            if self.strict:
-                raise
-            return Failure(EXCEPTION, f"{verb} raised {exception_text(error)}")
-        expected = masks.shape if self._probabilities else (len(masks),)
-        kind: Any = np.floating if self._probabilities else np.integer
-        if answer.shape == expected and np.issubdtype(answer.dtype, kind):
+        if isinstance(answer, _Raised):
+            if self.strict and isinstance(answer.error, Exception):
+                raise answer.error
+            kind, reason = EXCEPTION, f"{verb} raised {answer.text}"
+        elif wrong := malformed(answer, masks, self._probabilities):
+            kind, reason = MALFORMED, wrong
+        else:
             return answer
-        reason = (
-            f"{'probabilities' if self._probabilities else 'actions'} of shape {answer.shape} and dtype {answer.dtype}: "
-            f"expected {expected} {'floats' if self._probabilities else 'integers'}"
-        )
         if self.strict:
-            raise IllegalActionError(f"{self.policy.name}: {reason}")
-        return Failure(MALFORMED, reason)
+            raise IllegalActionError(f"{self.name}: {reason}")
+        return Failure(kind, reason)
 
     def _sift(
         self,
@@ -372,10 +259,11 @@ class Umpire:
         if self._probabilities:
             bad = unplayable(answer, masks)
             for k in np.flatnonzero(bad).tolist():
-                failures[k] = Failure(PROBABILITIES, _probability_text(answer[k], masks[k]))
-            chances = answer.astype(np.float32)
-            chances[bad] = masks[bad]  # any row will do: one number is drawn for each, so that no fault shifts the others
-            return sample(chances, rng), failures
+                failures[k] = Failure(PROBABILITIES, probability_text(answer[k], masks[k]))
+            with np.errstate(over="ignore"):
+                self.chances = answer.astype(np.float32)
+            self.chances[bad] = masks[bad]  # any row will do: one number is drawn for each, so that no fault shifts the others
+            return sample(self.chances, rng), failures
         inside = (answer >= 0) & (answer < masks.shape[1])
         actions = np.where(inside, answer, 0).astype(np.int64)
         for k in np.flatnonzero(~inside | (masks[np.arange(n), actions] == 0)).tolist():
@@ -397,7 +285,7 @@ class Umpire:
             if len(self.faults.reports) + len(reports) >= REPORTS:
                 continue
             where = position_text(rows[k], masks[k], self.rules)
-            report = f"{self.policy.name}: {failure.reason} in deal {numbers[k] // 2} as {where}"
+            report = escaped(f"{self.name}: {failure.reason} in deal {numbers[k] // 2} as {where}")
             if self.strict:
                 raise (ProbabilityError if failure.kind == PROBABILITIES else IllegalActionError)(report)
             reports.append(report)

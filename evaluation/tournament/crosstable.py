@@ -14,6 +14,7 @@ from evaluation.command import table as table_lines
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.report import format_faults
 from evaluation.estimates import Estimate
+from evaluation.players import player_name
 from evaluation.tournament.ratings import Table
 from evaluation.tournament.standings import MARKS, correction, crosstable_rows
 
@@ -80,7 +81,7 @@ def crosstable(
     pairs = [(a, b) for i, a in enumerate(policies) for b in policies[i + 1 :]]
     if len(earlier) > len(pairs):
         raise ArchieError(f"{len(earlier)} earlier results: expected at most {len(pairs)}")
-    names, results = tuple(p.name for p in policies), list(earlier)
+    names, results = tuple(player_name(p) for p in policies), list(earlier)
 
     def keep(index: int, result: MatchResult) -> None:
         results[index : index + 1] = [result]

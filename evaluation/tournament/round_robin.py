@@ -56,7 +56,7 @@ class Conditions:
     rules: str = "archie"
     chunk: int = CHUNK
     time_limit: float | None = None
-    """Seconds a player may take for one batch of decisions, see `evaluation.duplicate.umpire.TimedCalls`."""
+    """Seconds a player may take for one batch of decisions, see `evaluation.players.TimedCalls`."""
     error: float | None = None
     """Matches go on beyond ``deals`` until their standard error is at most so many mbb per hand."""
 
