@@ -60,8 +60,9 @@ def checked(model: type[Model], values: object) -> Model:
         return model.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "values"
-        raise ArchieError(f"{where} {shown(first['input'])}: {first['msg'].removeprefix('Value error, ')}") from None
+        where = shown(".".join(map(str, first["loc"])) or "values").strip("'")
+        reason = shown(first["msg"].removeprefix("Value error, "), 400)[1:-1]
+        raise ArchieError(f"{where} {shown(first['input'])}: {reason}") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise ArchieError(f"not plain values ({type(error).__name__}: {error})") from None
 
@@ -142,7 +143,7 @@ def _differences(had: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str 
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _differences(one, other, f"{prefix}{key}.")
         elif key != "written" and one != other:
-            yield f"{prefix}{key} {shown(one)} is now {shown(other)}"
+            yield f"{shown(prefix + key)[1:-1]} {shown(one)} is now {shown(other)}"
 
 
 class ResultFile:

@@ -29,10 +29,12 @@ class Crosstable:
 
     @property
     def table(self) -> Table:
-        """Means and standard errors in mbb per hand."""
+        """Means and standard errors in mbb per hand; the second player of a name is called ``NAME (2)``."""
+        seen = [self.names[: i + 1].count(name) for i, name in enumerate(self.names)]
+        names = [name if k == 1 else f"{name} ({k})" for name, k in zip(self.names, seen, strict=True)]
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i + 1, len(self.names))]
-        cells = {pair: (result.mbb, result.totals.deals) for pair, result in zip(pairs, self.results, strict=True)}
-        return Table.of(self.names, cells)
+        cells = {pair: (result.mbb, result.totals.deals) for pair, result in zip(pairs, self.results, strict=False)}
+        return Table.of(names, cells)
 
     def cell(self, row: int, column: int) -> Estimate | None:
         """Winnings of ``names[row]`` against ``names[column]`` in mbb per hand; None on the diagonal."""
@@ -48,6 +50,8 @@ class Crosstable:
         names, results = values.get("names"), values.get("results")
         if not isinstance(names, list) or not isinstance(results, list) or not all(isinstance(name, str) for name in names):
             raise ArchieError("names, results: expected a list of strings and a list of matches")
+        if len(results) > len(names) * (len(names) - 1) // 2:
+            raise ArchieError(f"{len(results)} results of {len(names)} players: expected one for every two players")
         return cls(tuple(names), tuple(MatchResult.from_dict(result) for result in results))
 
 

@@ -1,10 +1,8 @@
-"""Duplicate matches: the pairing, the figures, the tables and the command line."""
+"""Duplicate matches: the pairing, the figures, resuming and the command line."""
 
 from __future__ import annotations
 
-import importlib
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -26,9 +24,8 @@ from archie_env.rules import PRESETS, Rules, Stakes
 from evaluation.duplicate.command import main
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.report import format_match
-from evaluation.estimates import NORMAL_95, Estimate, PairSequence, PairTotals, boundary
-from evaluation.exploitability import solver
-from evaluation.results import ResultFile, check_manifest, weights_hash, write_json
+from evaluation.estimates import Estimate, PairSequence, PairTotals
+from evaluation.results import check_manifest
 from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
 
 
@@ -60,7 +57,11 @@ class Broken(Fixed):
 
 
 FOLDER = Fixed("folder", 0, 1, 3)
+
+
 CALLER = Fixed("caller", 1, 3)
+
+
 DRAWS_FIVE = Fixed("draws five", 1, 34)
 
 
@@ -71,39 +72,6 @@ def play_out(hands: Hands, players: tuple[Policy, Policy]) -> None:
             places, rows, masks = hands.waiting(seat)
             if len(places):
                 hands.play(places, player.act(rows, masks, rng))
-
-
-def test_totals_give_the_mean_and_error_of_a_brute_force_recomputation() -> None:
-    rng = np.random.default_rng(1)
-    x, y = rng.integers(-48, 49, (2, 1000))
-    totals = PairTotals.of(x, y)
-    pairs = (x + y) / 2
-    assert totals.per_hand.mean == pytest.approx(pairs.mean())
-    assert totals.per_hand.standard_error == pytest.approx(pairs.std(ddof=1) / np.sqrt(1000))
-    assert totals.as_dealer.mean == pytest.approx(x.mean())
-    assert totals.as_dealer.standard_error == pytest.approx(x.std(ddof=1) / np.sqrt(1000))
-    assert totals.as_big_blind.standard_error == pytest.approx(y.std(ddof=1) / np.sqrt(1000))
-    unpaired = (x.var(ddof=1) + y.var(ddof=1)) / 4 / 1000
-    assert totals.variance_reduction == pytest.approx(unpaired / totals.per_hand.standard_error**2)
-
-
-def test_totals_add_up_exactly_however_they_are_cut() -> None:
-    x, y = np.random.default_rng(2).integers(-48, 49, (2, 100))
-    assert PairTotals.of(x[:37], y[:37]) + PairTotals.of(x[37:], y[37:]) == PairTotals.of(x, y)
-
-
-def test_an_estimate_prints_its_95_percent_interval_and_no_minus_before_zero() -> None:
-    assert str(Estimate(1234.56, 2.0)) == f"{Estimate(1234.56, 2.0)}" == "+1,234.6 ± 3.9"
-    assert f"{Estimate(-0.2, 10.0):+.0f}" == "+0 ± 20"
-    assert f"{Estimate(1500.0, 1000.0):,.0f}" == "1,500 ± 1,960"
-
-
-def test_an_interval_reaches_to_both_sides_and_a_certain_win_is_infinitely_significant() -> None:
-    low, high = Estimate(10.0, 2.0).interval
-    assert (low, high) == (10 - 2 * NORMAL_95, 10 + 2 * NORMAL_95)
-    assert Estimate(-1.0, 0.0).significance == -np.inf
-    assert Estimate(0.0, 0.0).significance == 0
-    assert Estimate(8.0, 2.0).significance == 4
 
 
 @pytest.mark.parametrize("rules", PRESETS)
@@ -256,80 +224,6 @@ def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_h
         assert not (games.games["hand"][:, :, 0] == deals.games["hand"][:, :, 0]).all(axis=(1, 2)).any()
 
 
-@pytest.mark.parametrize("module", ["duplicate.command", "aivat.match", "exploitability.measure"])
-def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = importlib.import_module(f"evaluation.{module}")
-    for name in ("play_match", "learn", "measure"):
-        monkeypatch.setattr(command, name, None, raising=False)
-    agents = ["call"] if module == "exploitability.measure" else ["call", "uniform"]
-    for file, words in (
-        (tmp_path, f"{tmp_path}: is a folder: expected a file that can be written"),
-        (tmp_path / "none" / "x.json", "No such file or directory: expected a file that can be written"),
-        (tmp_path / ("x" * 300), "File name too long"),
-        (Path(f"{tmp_path}/a\0b"), "expected a file"),
-    ):
-        assert command.main([*agents, "--rules", "mini", "--json", str(file)]) == 2
-        assert words in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "arguments"),
-    [
-        ("duplicate.command", "play_match", ["call", "uniform"]),
-        ("aivat.match", "learn", ["call", "uniform"]),
-        ("exploitability.measure", "measure", ["call"]),
-        ("exploitability.solver", "solve", []),
-        ("exploitability.showdowns", "showdowns", []),
-        ("pictures.charts", "watch", ["call", "--out", "OUT"]),
-        ("best_response.command", "best_response", ["call"]),
-        ("benchmark.command", "benchmark", ["call"]),
-        ("tournament.round_robin", "play", ["call", "uniform", "--out", "OUT"]),
-    ],
-)
-def test_every_command_ends_without_a_traceback_when_it_is_stopped(
-    module: str, name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    command = importlib.import_module(f"evaluation.{module}")
-    monkeypatch.setattr(command, name, stop)
-    assert command.main([str(tmp_path) if text == "OUT" else text for text in arguments]) == 130
-    assert re.search("stopped|interrupted", capsys.readouterr().err)
-
-
-def test_a_solution_that_cannot_be_written_is_found_out_before_it_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(solver, "solve", None)
-    (tmp_path / "file").write_text("")
-    assert solver.main(["--out", str(tmp_path / "file" / "x.npz")]) == 2
-    assert solver.main(["--out", str(tmp_path)]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert "expected a folder that can be made" in told[0]
-    assert "is a folder: expected a file that can be written" in told[1]
-
-
-def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(ArchieError, match="taken: Is a directory: expected a file that can be written"):
-        write_json(tmp_path / "taken", {"a": 1})
-    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
-    write_json(tmp_path / "free", {"manifest": {"seed": 1}, "a": 1})
-    assert ResultFile(tmp_path / "free", {"seed": 1}).read() == {"manifest": {"seed": 1}, "a": 1}
-    assert ResultFile(tmp_path / "other", {"seed": 1}).read() is None
-    with pytest.raises(ArchieError, match="free: the file was made otherwise: seed 1 is now 2"):
-        ResultFile(tmp_path / "free", {"seed": 2}).read()
-    for text in ("", "[]", "{}", '{"manifest": 3}', "\0"):
-        (tmp_path / "free").write_text(text)
-        with pytest.raises(ArchieError, match="free: not a file of results"):
-            ResultFile(tmp_path / "free", {"seed": 1}).read()
-
-
 def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:
     """Of 200 matches 95 % +- four standard deviations of the binomial: 177.7 or more, and not all."""
     uniform = load("uniform")
@@ -428,24 +322,6 @@ def test_a_file_made_otherwise_is_refused_with_the_difference(
         check_manifest(file, {"versions": {"numpy": "1"}}, {"versions": {"numpy": "2"}, "written": "now"})
 
 
-def test_other_weights_under_the_same_name_are_noticed(tmp_path: Path) -> None:
-    class Loaded(Fixed):
-        path: Path | None = None
-        weights: dict[str, NDArray[np.float32]] | None = None
-
-    player, file = Loaded("loaded"), tmp_path / "weights.npz"
-    assert weights_hash("loaded", player) is None
-    file.write_bytes(b"abc")
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert weights_hash(f"ppo:{file}", player) == expected
-    player.path = file
-    assert weights_hash("loaded", player) == expected
-    player.path, player.weights = None, {"layer": np.zeros(3, np.float32)}
-    zeros = weights_hash("loaded", player)
-    player.weights["layer"][1] = 1
-    assert zeros != weights_hash("loaded", player) is not None
-
-
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"manifest": 1}', '{"manifest": {}, "results": 3}'])
 def test_what_is_no_file_of_results_is_not_resumed(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "match.json"
@@ -454,35 +330,6 @@ def test_what_is_no_file_of_results_is_not_resumed(content: str, tmp_path: Path,
     assert "match.json" in capsys.readouterr().err
     assert main(["call", "call", "--resume"]) == 2
     assert "expected --json FILE" in capsys.readouterr().err
-
-
-def watched(pairs: NDArray[np.int64], look_every: int, mean: float) -> tuple[bool, bool]:
-    """Whether the anytime-valid and the plain interval of these pairs ever miss their mean, in chips of both hands."""
-    sequence, totals = PairSequence(48), PairTotals(0, 0, 0, 0, 0, 0)
-    missed = [False, False]
-    for start in range(0, len(pairs), look_every):
-        part = pairs[start : start + look_every]
-        more = PairTotals.of(part, np.zeros_like(part))
-        sequence, totals = sequence.after(more), totals + more
-        for which, (low, high) in enumerate((sequence.interval(), totals.per_hand.interval)):
-            missed[which] |= not low <= mean / 2 <= high
-    return missed[0], missed[1]
-
-
-SKEWED = np.array([-4, 96]), np.array([0.96, 0.04])
-EVEN = np.array([-24, -8, 0, 8, 24]), np.array([0.1, 0.25, 0.3, 0.25, 0.1])
-EXTREME = np.array([-96, 96]), np.array([0.5, 0.5])
-
-
-@pytest.mark.parametrize(("values", "chances"), [SKEWED, EVEN, EXTREME])
-def test_watched_intervals_ever_miss_in_at_most_5_of_100_matches_where_plain_ones_miss_far_more(
-    values: NDArray[np.int64], chances: NDArray[np.float64]
-) -> None:
-    rng, matches = np.random.default_rng(30), 200
-    drawn = rng.choice(values, (matches, 3000), p=chances)
-    missed = np.array([watched(pairs, 50, float(values @ chances)) for pairs in drawn]).mean(axis=0)
-    assert missed[0] <= 0.05  # the theorem promises no more, and is not quite used up in a match of finite length
-    assert missed[1] > 0.15
 
 
 @pytest.mark.parametrize("names", [("uniform", "call_draw"), ("rule_based", "call_draw")])
@@ -504,33 +351,6 @@ def test_intervals_at_the_stop_cover_the_mean_of_real_pairs(names: tuple[str, st
         lengths.append(sequence.deals)
     assert missed <= 0.05 * matches
     assert len(set(lengths)) > 1  # results decided
-
-
-def test_the_boundary_is_where_the_mixture_reaches_its_level() -> None:
-    for spread in (0.0, 1e3, 1e6, 1e12):
-        distance = boundary(spread, 108)
-        rate = 0.5 ** np.arange(1, 10) / 108
-        cost = (-np.log(1 - rate * 108) - rate * 108) / 108**2
-        assert np.mean(np.exp(rate * distance - cost * spread)) == pytest.approx(40, rel=1e-6)
-    assert 3 < boundary(1e8, 108) / 1e4 < 4  # standard errors, where 1.96 would do for one look
-    assert boundary(1e6, 108, 0.99) > boundary(1e6, 108, 0.95)
-
-
-def test_a_sequence_keeps_squared_differences_from_what_was_predicted_before() -> None:
-    rng = np.random.default_rng(33)
-    x, y = rng.integers(-40, 49, (2, 300))
-    sequence, expected = PairSequence(48), 0
-    for start in range(0, 300, 100):
-        part = slice(start, start + 100)
-        before = x[:start] + y[:start]
-        guess = max(-12, min(12, round(before.mean()))) if start else 0
-        expected += int(((x[part] + y[part] - guess) ** 2).sum())
-        sequence = sequence.after(PairTotals.of(x[part], y[part]))
-    assert (sequence.deals, sequence.total, sequence.spread) == (300, int((x + y).sum()), expected)
-    assert PairSequence(48).interval() == (-48.0, 48.0)
-    lopsided = PairSequence(48).after(PairTotals.of(np.full(50, 48), np.full(50, 48)))
-    assert lopsided.prediction == 12
-    assert lopsided.interval()[1] == 48.0
 
 
 def test_a_match_ends_with_the_first_chunk_after_which_its_interval_is_narrow_enough() -> None:
