@@ -30,20 +30,20 @@ STAND_PAT: Final = DISCARD
 _BETTING = {FOLD: ("fold", "fold"), CALL: ("check", "call"), RAISE: ("bet", "raise")}
 
 
-def discard(hand: Sequence[int], thrown: Iterable[int]) -> int:
-    """The action that throws these cards of an ascending hand."""
-    places = []
-    for card in thrown:
+def discard(hand: Sequence[int], cards: Iterable[int]) -> int:
+    """The action that discards these cards of an ascending hand."""
+    bits = []
+    for card in cards:
         if card not in hand:
             raise IllegalActionError(f"discard {format_cards([card])}: the hand is {format_cards(hand, ' ')}")
-        places.append(hand.index(card))
-    if len(set(places)) < len(places):
-        raise IllegalActionError("discard: a card stands twice")
-    return DISCARD + sum(1 << i for i in places)
+        bits.append(hand.index(card))
+    if len(set(bits)) < len(bits):
+        raise IllegalActionError("discard: a card is named twice")
+    return DISCARD + sum(1 << i for i in bits)
 
 
 def discards(action: int, hand: Sequence[int]) -> tuple[int, ...]:
-    """The cards of an ascending hand that a discard action throws; the inverse of `discard`."""
+    """The cards of an ascending hand that an action discards; the inverse of `discard`."""
     return tuple(card for i, card in enumerate(hand) if action - DISCARD >> i & 1)
 
 
@@ -53,12 +53,12 @@ def format_action(action: int, hand: Sequence[int] = (), owes: bool = False) -> 
         return _BETTING[action][owes]
     if not DISCARD <= action < DISCARD + 2 ** len(hand):
         raise IllegalActionError(f"action {action}: expected 0 to {DISCARD + 2 ** len(hand) - 1} with {len(hand)} cards")
-    thrown = discards(action, hand)
-    return f"discard {format_cards(thrown, ' ')}" if thrown else "stand pat"
+    cards = discards(action, hand)
+    return f"discard {format_cards(cards, ' ')}" if cards else "stand pat"
 
 
 def parse_action(text: str, hand: Sequence[int] = ()) -> int:
-    """The action that a text of `format_action` names."""
+    """The action of a string that `format_action` wrote; cards in any form that `parse_cards` reads."""
     words = text.split() if isinstance(text, str) else []
     for action, names in _BETTING.items():
         if len(words) == 1 and words[0] in names:

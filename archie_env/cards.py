@@ -38,7 +38,7 @@ def format_card(card: int) -> str:
 
 
 def parse_card(text: str) -> int:
-    """The card of a text such as ``As``."""
+    """The card of a string such as ``As``."""
     found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise CardError(f"card {text!r}: expected a rank of {RANKS} and a suit of {SUITS}, such as 'As'")
@@ -56,7 +56,7 @@ def format_cards(cards: Iterable[int], separator: str = "") -> str:
 
 
 def parse_cards(text: str) -> tuple[int, ...]:
-    """The cards of a text such as ``As2d`` or ``As, 2d``, in the order given."""
+    """The cards of a string such as ``As2d`` or ``As, 2d``, in the order given."""
     if not isinstance(text, str):
         raise CardError(f"cards {text!r}: expected text such as 'As2d'")
     letters = "".join(text.replace(",", " ").split())
@@ -82,11 +82,11 @@ def check_cards(value: str | Sequence[Any], allowed: Collection[int] = DECK, wha
         except TypeError:
             raise CardError(f"{what} {value!r}: expected text such as 'As2d' or a sequence of card ids 0..51") from None
     seen: set[int] = set()
-    for place, card in enumerate(cards):
+    for i, card in enumerate(cards):
         if card not in allowed:
             name = _NAMES[card] if 0 <= card < 52 else card
-            raise CardError(f"{what}: card {name} at place {place} is not one of the {len(allowed)} cards in play")
+            raise CardError(f"{what}: card {name} at index {i} is not one of the {len(allowed)} cards in play")
         if card in seen:
-            raise CardError(f"{what}: card {_NAMES[card]} stands twice, the second time at place {place}")
+            raise CardError(f"{what}: card {_NAMES[card]} is named twice, the second time at index {i}")
         seen.add(card)
     return cards

@@ -1,6 +1,6 @@
 """Every error the project raises on bad input, and values in error messages.
 
-A message is one line: what was wrong, what was expected, and where.
+A message is one line: the value refused, the value expected, and where.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class IllegalActionError(ArchieError):
 
 
 class NotationError(ArchieError):
-    """A text that does not parse; names the line."""
+    """A string that does not parse; names the line."""
 
 
 class OrderError(ArchieError):

@@ -198,7 +198,7 @@ class Game(ReadsRulebook):
                 self._events.append(Event("deal", seat, betting_round + 1, cards=new))
 
     def forfeit(self, seat: int) -> None:
-        """End the hand as lost by a seat, whoever is to act: it loses what it has paid, and the other takes the pot.
+        """End the hand as lost by a seat, at any turn: it loses the chips it has paid, and the other takes the pot.
 
         For a player that left or failed: folding is an action of the game, and legal only in front of a wager.
         """
@@ -220,12 +220,12 @@ class Game(ReadsRulebook):
     def position(self, seat: int | None) -> str:
         """Where the hand stands, in one line, showing the cards of one seat (or of both, for None)."""
         phase = f"draw {self.round + 1}" if self.drawing else f"betting round {self.round + 1}"
-        who = "hand over" if self.over else f"{SEATS[self.to_act or 0]} to act in {phase}"
+        turn = "hand over" if self.over else f"{SEATS[self.to_act or 0]} to act in {phase}"
         seats = (0, 1) if seat is None else (seat,)
         cards = ", ".join(f"{SEATS[s]} holds {format_cards(self.hands[s], ' ')}" for s in seats)
         owed = "" if self.to_act is None else f", {self.owes(self.to_act)} to call"
         return (
-            f"{who}, {cards}, pot {sum(self.paid)}{owed}, rules {self.rules.name}, dealer {SEATS[self.dealer]}, "
+            f"{turn}, {cards}, pot {sum(self.paid)}{owed}, rules {self.rules.name}, dealer {SEATS[self.dealer]}, "
             f"actions so far: {' '.join(self._known_actions(seat)) or 'none'}"
         )
 

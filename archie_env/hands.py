@@ -172,5 +172,5 @@ class HandValues:
     @staticmethod
     def _find(text: str, table: dict[str, int], what: str) -> int:
         if text not in table:
-            raise NotationError(f"{what} {text!r}: expected a text such as {next(reversed(table))!r}")
+            raise NotationError(f"{what} {text!r}: expected a string such as {next(reversed(table))!r}")
         return table[text]

@@ -1,6 +1,6 @@
 r"""Hand histories as text, with an exact inverse.
 
-``dump`` writes every card and action of a hand; ``parse`` plays the hand again and refuses a text that differs in any line.
+``dump`` writes every card and action of a hand; ``parse`` plays the hand again and refuses a string that differs in any line.
 Several hands in one text are separated by blank lines.
 
 >>> game = Game(seed=7, dealer=0)

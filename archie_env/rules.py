@@ -24,7 +24,7 @@ DrawOrder = Literal["simultaneous", "sequential"]
 Replacements = Literal["shared", "per_seat"]
 
 MAX_STAKE: Final = 1000
-"""Most chips of a blind or bet: what one player pays must fit 16 bits."""
+"""Most chips of a blind or bet: the chips that one player pays must fit 16 bits."""
 
 
 class Stakes(NamedTuple):
@@ -86,7 +86,7 @@ def _choice(name: str, value: Any, kind: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is played.  The defaults are Archie as BARGE plays it heads-up, with simultaneous draws.
+    """The rules of a game.  The defaults are Archie as BARGE plays it heads-up, with simultaneous draws.
 
     Raises `RulesError` naming the field, the value and what is allowed.
     """
@@ -149,7 +149,7 @@ class Rules:
         return self._hash  # rules are the key of every table, and hashing twelve fields each time would cost more than a step
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rules.from_dict, (self.to_dict(),)  # the hash of a text differs from process to process
+        return Rules.from_dict, (self.to_dict(),)  # the hash of a string differs from process to process
 
     @property
     def deck(self) -> tuple[int, ...]:

@@ -389,7 +389,7 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
     [
         ({"dealer": "player_2"}, ArchieError, "dealer 'player_2', expected one of player_0, player_1"),
         ({"dealer": 0}, ArchieError, "dealer 0"),
-        ({"deck": "AsAs"}, CardError, "As stands twice"),
+        ({"deck": "AsAs"}, CardError, "As is named twice"),
         ({"deck": "Zz"}, CardError, "card 'Zz'"),
     ],
 )

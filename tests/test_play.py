@@ -459,7 +459,7 @@ def test_a_bad_deck_is_refused(deck: object) -> None:
 
 
 def test_cards_outside_a_reduced_deck_are_refused() -> None:
-    with pytest.raises(CardError, match="Kd at place 1 is not one of the 12"):
+    with pytest.raises(CardError, match="Kd at index 1 is not one of the 12"):
         Game("mini", deck="Ac Kd")
 
 

@@ -163,7 +163,7 @@ def test_any_text_is_read_or_refused_with_its_line(text: str) -> None:
     for read in (parse, parse_all):
         with pytest.raises(NotationError, match=r"line \d+: "):
             read(text)
-    with pytest.raises((NotationError, ArchieError), match=r"expected|hand is|stands twice"):
+    with pytest.raises((NotationError, ArchieError), match=r"expected|hand is|named twice"):
         parse_action(text + "!", (0, 1, 2, 3, 4))
     with pytest.raises(NotationError, match="expected"):
         HandValues("archie").parse_high(text)
@@ -205,7 +205,7 @@ def test_bad_discards_are_refused() -> None:
     hand = parse_cards("2c 7d 9h Js As")
     with pytest.raises(IllegalActionError, match=f"the hand is {format_cards(hand, ' ')}"):
         discard(hand, parse_cards("Kd"))
-    with pytest.raises(IllegalActionError, match="stands twice"):
+    with pytest.raises(IllegalActionError, match="named twice"):
         discard(hand, [hand[0], hand[0]])
     with pytest.raises(IllegalActionError, match="action 35: expected 0 to 34 with 5 cards"):
         format_action(35, hand)

@@ -51,7 +51,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
 
 
 def text_width(text: str, size: int) -> float:
-    """Width of a text in pixels."""
+    """Width of a line of text in pixels."""
     return _font(size).getlength(text) / SCALE
 
 

@@ -28,7 +28,7 @@ class Console:
     color: bool = False
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Print a text at once."""
+        """Print a line, or the beginning of one, at once."""
         print(colored(text) if self.color else text, end=end, file=self.screen or sys.stdout, flush=True)
 
     def ask(self, question: str) -> str:
