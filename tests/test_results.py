@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
         ("exploitability.measure", "measure", ["call"]),
         ("exploitability.solver", "solve", []),
         ("exploitability.showdowns", "showdowns", []),
-        ("pictures.charts", "watch", ["call", "--out", "OUT"]),
+        ("pictures.command", "watch", ["call", "--out", "OUT"]),
         ("best_response.command", "best_response", ["call"]),
         ("benchmark.command", "benchmark", ["call"]),
         ("tournament.round_robin", "play", ["call", "uniform", "--out", "OUT"]),

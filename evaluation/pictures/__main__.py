@@ -2,6 +2,6 @@
 
 import sys
 
-from evaluation.pictures.charts import main
+from evaluation.pictures.command import main
 
 sys.exit(main())

@@ -1,19 +1,8 @@
-"""Pictures of how a player plays, and of how it learnt.
-
-python -m evaluation.pictures rule_based --out results/rule_based
-python -m evaluation.pictures ppo:runs/first/policy.npz --against rule_based --deals 50000 --out results/first
-python -m evaluation.pictures --curves runs/seed1 runs/seed2 runs/seed3 --out results/curves
-
-The first two write ``habits.png``, ``starting_hands.png`` and the counts behind them, ``habits.json``; the last one
-``learning_curves.png`` from TensorBoard's event files.
-"""
+"""Charts of how a player plays: its betting and drawing, and its starting hands."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,17 +13,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from agents import load, names
-from archie_env.errors import ArchieError, PlayerLeftError
-from archie_env.files import make_folder
-from archie_env.rules import PRESETS
-from evaluation.pictures.learning_curves import read_curves, write_curves
-from evaluation.pictures.play_style import FACING, ITSELF, KEPT, POSITIONS, Habits, HandKinds, watch
+from evaluation.pictures.play_style import FACING, KEPT, POSITIONS, Habits, HandKinds
 from evaluation.plotting import FAINT, INK, PAPER, STYLE, picture, save, short_names
-from evaluation.results import write_json
 
 BETTING_COLOURS: Final = ("#b8c1cc", "#8fc1e3", "#d1495b")
-"""Fold, check or call, bet or raise: told apart in grey and by the colour-blind as well."""
+"""Fold, check or call, bet or raise: distinguishable in grey and by the colour-blind."""
 _SHORT_KEPT: Final = (
     "all", "4 low", "3 low", "2 low", "1 low", "pair+", "pair+\nand more", "to a\nflush", "to a\nstraight", "other\ncards",
     "nothing",
@@ -49,7 +32,7 @@ def _ink(colour: Any) -> str:
 def _stack(
     axes: Axes, y: float, counts: NDArray[np.int64], colours: Sequence[Any], height: float = 0.8, least: float = 0.07
 ) -> None:
-    """One bar of shares, each with its percentage where there is room for it."""
+    """Draw one bar of shares, with percentages where there is room for them."""
     total, left = int(counts.sum()), 0.0
     if total == 0:
         axes.text(0.5, y, "never", ha="center", va="center", color=FAINT, fontsize=8)
@@ -76,7 +59,7 @@ def _played(habits: Habits) -> str:
 
 
 def write_habits(habits: Habits, path: Path) -> None:
-    """Betting and drawing by position and round, as shares, with the decisions counted beside each bar."""
+    """Draw betting and drawing by position and round as shares, with the number of decisions beside each bar."""
     rounds, draws = habits.rules.rounds, habits.rules.draws
     rows = 2 * rounds
     betting, drawing = 0.3 * rows + 0.12 * (rounds - 1), 0.36 * draws
@@ -93,15 +76,15 @@ def write_habits(habits: Habits, path: Path) -> None:
             left = 0.165 if position == 0 else 0.575
             axes = figure.add_axes((left, (bottom + drawing + gap) / height, 0.355, betting / height))
             _bars(axes)
-            places = [r * 2.4 + f for r in range(rounds) for f in (0, 1)]
+            positions = [r * 2.4 + f for r in range(rounds) for f in (0, 1)]
             for r in range(rounds):
                 for f in (0, 1):
                     counts, y = habits.betting[position, r, f], r * 2.4 + f
                     _stack(axes, y, counts, BETTING_COLOURS)
                     axes.text(1.01, y, f"{counts.sum():,}", va="center", fontsize=7.5, color=FAINT)
             labels = [f"round {r + 1}, {FACING[f]}" for r in range(rounds) for f in (0, 1)]
-            axes.set_yticks(places, labels if position == 0 else [""] * rows, fontsize=9)
-            axes.set_ylim(places[-1] + 0.5, -0.5)
+            axes.set_yticks(positions, labels if position == 0 else [""] * rows, fontsize=9)
+            axes.set_ylim(positions[-1] + 0.5, -0.5)
             axes.set_title(f"as {name}", pad=6)
             if position == 0:
                 _legend_above(
@@ -118,7 +101,7 @@ def write_habits(habits: Habits, path: Path) -> None:
             )
             axes.set_ylim(draws - 0.5, -0.5)
             if position == 0:
-                labels = ["stands pat", "throws 1", *(str(k) for k in range(2, habits.rules.hand_size + 1))]
+                labels = ["stands pat", "discards 1", *(str(k) for k in range(2, habits.rules.hand_size + 1))]
                 _legend_above(figure, axes, height, (bottom + drawing + 0.25) / height, shades, labels)
         save(figure, path)
 
@@ -132,11 +115,11 @@ def _legend_above(figure: Any, axes: Axes, height: float, y: float, colours: Seq
 
 
 def write_starting_hands(habits: Habits, path: Path) -> None:
-    """By what the first hand is: the first betting decision, and what is kept at the first draw, with counts."""
+    """Draw by kind of the first hand: the first betting decision, and the cards kept at the first draw, with counts."""
     kinds = HandKinds(habits.rules)
-    place = {name: i for i, name in enumerate(kinds.names)}
+    index = {name: i for i, name in enumerate(kinds.names)}
     sections = [
-        (title, [place[name] for name in names if habits.opening[place[name]].any() or habits.keeping[place[name]].any()])
+        (title, [index[name] for name in names if habits.opening[index[name]].any() or habits.keeping[index[name]].any()])
         for title, names in kinds.sections
     ]
     sections = [(title, rows) for title, rows in sections if rows]
@@ -155,7 +138,7 @@ def write_starting_hands(habits: Habits, path: Path) -> None:
         _bars(keeping)
         keeping.set_xlim(0, len(columns))
         colours = colormaps["YlGnBu"]
-        y, places, labels = 0.0, [], []
+        y, positions, labels = 0.0, [], []
         for title, rows in sections:
             opening.text(-0.02, y + 0.1, title, ha="right", va="center", fontsize=9, weight="bold", color=INK, clip_on=False)
             y += 0.9
@@ -173,22 +156,22 @@ def write_starting_hands(habits: Habits, path: Path) -> None:
                         text = f"{share:.0%}" if share >= 0.005 else "<1%"
                         keeping.text(x + 0.5, y, text, ha="center", va="center", fontsize=8, color=_ink(colour))
                 keeping.text(len(columns) + 0.08, y, f"{total:,}", va="center", fontsize=7.5, color=FAINT)
-                places.append(y)
+                positions.append(y)
                 labels.append(kinds.names[row])
                 y += 1
         for axes in (opening, keeping):
             axes.set_ylim(y - 0.4, -0.4)
-        opening.set_yticks(places, labels, fontsize=9)
+        opening.set_yticks(positions, labels, fontsize=9)
         keeping.set_yticks([])
         keeping.set_xticks([x + 0.5 for x in range(len(columns))], [_SHORT_KEPT[k] for k in columns], fontsize=8.5)
         keeping.xaxis.tick_top()
         opening.set_title("the first bet", pad=30)
-        keeping.set_title("what is kept at the first draw", pad=30)
+        keeping.set_title("kept at the first draw", pad=30)
         _legend_above(figure, opening, height, 0, BETTING_COLOURS, ("fold", "check or call", "bet or raise"))
         legend = opening.get_legend()
         assert legend is not None
         legend.set_bbox_to_anchor((-0.005, 1 + 0.19 / (line * lines)), transform=opening.transAxes)
-        title = f"What {short_names([habits.agent])[0]} does with its first hand"
+        title = f"Starting hands of {short_names([habits.agent])[0]}"
         figure.text(0.2 / width, 1 - 0.32 / height, title, fontsize=14, weight="bold", va="center")
         figure.text(0.2 / width, 1 - 0.6 / height, _played(habits), color=FAINT, fontsize=9, va="center")
         note = (
@@ -197,53 +180,3 @@ def write_starting_hands(habits: Habits, path: Path) -> None:
         )
         figure.text(0.2 / width, 0.25 / height, note, color=FAINT, fontsize=8, va="center")
         save(figure, path)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.pictures",
-        description="Draw how a player plays, or how runs learnt.",
-        epilog=f"agents: {', '.join(name for name in names() if name != 'human')}",
-    )
-    parser.add_argument("agent", nargs="?", metavar="AGENT", help="whose habits to draw")
-    parser.add_argument("--against", metavar="AGENT", help="its opponent (default: itself)")
-    parser.add_argument("--deals", type=int, default=20_000, help="each is played twice (default 20000)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rules", default="archie", choices=list(PRESETS))
-    parser.add_argument("--curves", nargs="+", type=Path, metavar="RUN", help="folders of runs whose learning curves to draw")
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where pictures are written")
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    written: list[Path] = []
-    try:
-        if options.agent is None and not options.curves:
-            raise ArchieError("nothing to draw: expected an AGENT or --curves with folders of runs")
-        make_folder(options.out)
-        if options.agent is not None:
-            player = load(options.agent, options.rules)
-            opponent = load(options.against, options.rules) if options.against else None
-            habits, result = watch(player, opponent, options.deals, options.seed, options.rules)
-            # What `load` was given tells players of one kind apart; what they call themselves may not.
-            habits = replace(habits, agent=options.agent, opponent=options.against or ITSELF)
-            written += [options.out / name for name in ("habits.json", "habits.png", "starting_hands.png")]
-            write_json(written[0], {**habits.to_dict(), "match": result.to_dict()["figures"]})
-            write_habits(habits, written[1])
-            write_starting_hands(habits, written[2])
-            if habits.opponent != ITSELF:
-                print(f"{habits.agent} v {habits.opponent}: {result.mbb} mbb/hand (95 % interval)")
-        if options.curves:
-            written.append(options.out / "learning_curves.png")
-            write_curves(read_curves(options.curves), written[-1])
-    except (ArchieError, PlayerLeftError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    for path in written:
-        print(path)
-    return 0

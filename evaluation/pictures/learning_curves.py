@@ -27,7 +27,7 @@ _COLOURS: Final = ("#1b6ca8", "#d1495b", "#2e933c", "#8e5ea2", "#e08e0b", "#4b55
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What one run reached against one opponent."""
+    """Results of one run against one opponent."""
 
     run: str
     opponent: str
@@ -36,11 +36,11 @@ class Curve:
     means: Floats
     """``(points,)``: mbb per hand."""
     errors: Floats
-    """``(points,)``: their standard errors, 0 where none were written."""
+    """``(points,)``: their standard errors, 0 if not recorded."""
 
 
 def _scalars(folder: Path) -> Mapping[str, dict[int, float]]:
-    """Every scalar of a run, by step: later events win, as a resumed run writes over what it lost."""
+    """Read every scalar of a run by step; later events win, as a resumed run repeats the steps it lost."""
     try:
         # By name, as TensorBoard has no types and only training installs it.
         loader = importlib.import_module("tensorboard.backend.event_processing.event_file_loader")
@@ -60,7 +60,7 @@ def _scalars(folder: Path) -> Mapping[str, dict[int, float]]:
 
 
 def read_curves(folders: Sequence[Path]) -> list[Curve]:
-    """The matches against reference agents of every run, in the order of the folders.
+    """Read the matches against reference agents of every run, in the order of the folders.
 
     Raises:
         ArchieError: for a folder without event files, or without any match in them.
@@ -88,9 +88,10 @@ def read_curves(folders: Sequence[Path]) -> list[Curve]:
 
 
 def band(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
-    """Steps, mean over runs and half width of its 95 % interval: of one run by its matches, of several by how runs differ.
+    """Return steps, mean over runs and half width of its 95 % interval.
 
-    Runs that were measured at other steps than the first are read there by straight lines, as far as all of them go.
+    The interval of one run comes from its matches, that of several runs from their spread.  Runs measured at other steps than
+    the first are interpolated linearly, within the range of all runs.
     """
     if len(curves) == 1:
         return curves[0].decisions, curves[0].means, NORMAL_95 * curves[0].errors
@@ -105,7 +106,7 @@ def band(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats]:
 
 
 def write_curves(curves: Sequence[Curve], path: Path) -> None:
-    """One line with a band for each opponent, thin lines for single runs, names at the ends of lines."""
+    """Draw a line with a band for each opponent, thin lines for single runs, and names at the ends of lines."""
     opponents = list(dict.fromkeys(curve.opponent for curve in curves))
     runs = len({curve.run for curve in curves})
     with rc_context(STYLE):
@@ -149,7 +150,7 @@ def write_curves(curves: Sequence[Curve], path: Path) -> None:
 
 
 def _name_ends(axes: Any, ends: list[tuple[float, str, str]], apart: float) -> None:
-    """Write each line's name at its end, moved up where two would touch."""
+    """Write the name of each line at its end, moved up where two would touch."""
     before = -math.inf
     for value, text, colour in sorted(ends):
         y = max(value, before + apart)

@@ -1,4 +1,4 @@
-"""What a player does: counts of its actions by position and round, and what it keeps of its first hand.
+"""The play style of a player: counts of its actions by position and round, and of the cards it keeps at the first draw.
 
 >>> HandKinds("archie").names[:3]
 ('six low or better', 'seven low', 'eight low')
@@ -40,7 +40,7 @@ KEPT: Final = (
     "other cards",
     "nothing",
 )
-"""What is left of a hand after a discard.  Low cards differ in rank; a draw is three or four cards that aren't all low."""
+"""The rest of a hand after a discard.  Low cards differ in rank; a draw is three or four cards that are not all low."""
 _EVERYTHING, _FOUR, _, _, _ONE, _GROUPS, _WITH_GROUP, _FLUSH, _STRAIGHT, _OTHER, _NOTHING = range(len(KEPT))
 _LOW_NAMES: Final = ("ace", "deuce", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king")
 _PLURALS: Final = (
@@ -51,7 +51,7 @@ _WINDOWS: Final = np.array([[(top - k) % len(RANKS) for k in range(5)] for top i
 
 
 class HandKinds:
-    """Sorts whole hands into kinds a player would name, and what is kept of them."""
+    """Sorts whole hands, and the cards kept of them, into kinds that players have names for."""
 
     def __init__(self, rules: Rules | str) -> None:
         self.rules = as_rules(rules)
@@ -75,11 +75,11 @@ class HandKinds:
             ("no pair", [*draws, "one card short of a straight or flush", *few]),
         ]
         self.names: tuple[str, ...] = tuple(name for _, names in self.sections for name in names)
-        self._place = {name: i for i, name in enumerate(self.names)}
+        self._index = {name: i for i, name in enumerate(self.names)}
         self._lows, self._draws, self._few = lows, draws, few
 
     def cards(self, rows: Rows) -> NDArray[np.int64]:
-        """``(n, d) -> (n, size)``: the hands before the first draw, ascending, of rows that hold whole ones."""
+        """Read the hands before the first draw ``(n, size)``, sorted, from rows ``(n, d)`` with whole hands."""
         held = next(field for field in fields(self.rules) if field.name == "held")
         deck = np.array(self.rules.deck)
         columns = np.nonzero(rows[:, held.start : held.start + len(deck)])[1]
@@ -87,27 +87,27 @@ class HandKinds:
         return hands
 
     def _ranks(self, hands: NDArray[np.int64], kept: NDArray[np.bool_]) -> Counts:
-        """``(n, 13)``: how many cards of each rank are kept."""
+        """Count the kept cards of each rank: ``(n, 13)``."""
         counts = np.zeros((len(hands), len(RANKS)), np.int64)
         np.add.at(counts, (np.arange(len(hands))[:, None], hands >> 2), kept)
         return counts
 
     @staticmethod
     def _suited(hands: NDArray[np.int64], kept: NDArray[np.bool_]) -> Counts:
-        """``(n,)``: how many kept cards the longest suit has."""
+        """Count the kept cards of the longest suit: ``(n,)``."""
         most: Counts = np.stack([((hands & 3 == suit) & kept).sum(axis=1) for suit in range(4)]).max(axis=0)
         return most
 
     def _straight(self, counts: Counts) -> Counts:
-        """``(n,)``: the most ranks of one straight; 0 in games of short hands, which have none."""
+        """Count the ranks of the best straight ``(n,)``; 0 in games of short hands, which have none."""
         if self.rules.hand_size < 5:
             return np.zeros(len(counts), np.int64)
         most: Counts = (counts[:, _WINDOWS] > 0).sum(axis=2).max(axis=1)
         return most
 
     def kinds(self, hands: NDArray[np.int64]) -> Counts:
-        """``(n, size) -> (n,)``: the place of each hand's kind in `names`."""
-        size, place = self.rules.hand_size, self._place
+        """Return the index in `names` ``(n,)`` of the kind of each hand ``(n, size)``."""
+        size, index = self.rules.hand_size, self._index
         whole = np.ones(hands.shape, np.bool_)
         counts, suited = self._ranks(hands, whole), self._suited(hands, whole)
         straight, biggest = self._straight(counts), counts.max(axis=1)
@@ -118,7 +118,7 @@ class HandKinds:
         found = np.full(len(hands), -1)
 
         def put(where: NDArray[np.bool_], name: str) -> None:
-            found[where & (found < 0)] = place[name]
+            found[where & (found < 0)] = index[name]
 
         for i, (top, name) in enumerate(zip(self._tops, self._lows, strict=True)):
             put((lows == size) & ((ranks[:, size - 1] <= top) if i == 0 else (ranks[:, size - 1] == top)), name)
@@ -137,11 +137,11 @@ class HandKinds:
             put((straight == 4) | ((suited == 4) & self.rules.flushes), "one card short of a straight or flush")
         for k in range(size - 2, -1, -1):
             put(lows == k, self._few[size - 2 - k])
-        put(lows == size - 1, self._few[0] if self._few else self.names[-1])  # where no low qualifies this can't be
+        put(lows == size - 1, self._few[0] if self._few else self.names[-1])  # cannot happen if no low qualifies
         return found
 
     def kept(self, hands: NDArray[np.int64], actions: Actions) -> Counts:
-        """``(n, size), (n,) -> (n,)``: the place in `KEPT` of what each discard leaves."""
+        """Return the index in `KEPT` ``(n,)`` of the cards left by each discard ``(n,)`` of hands ``(n, size)``."""
         size = self.rules.hand_size
         kept = (actions[:, None] - DISCARD >> np.arange(size) & 1) == 0
         counts, cards = self._ranks(hands, kept), kept.sum(axis=1)
@@ -172,11 +172,11 @@ class Habits:
     betting: Counts
     """``(positions, rounds, facing, actions)``: by `POSITIONS`, `FACING`, `BETTING`."""
     drawing: Counts
-    """``(positions, draws, cards thrown)``."""
+    """``(positions, draws, cards discarded)``."""
     opening: Counts
-    """``(kinds, actions)``: the first decision of a hand, by what it is."""
+    """``(kinds, actions)``: the first decision of a hand, by kind."""
     keeping: Counts
-    """``(kinds, kept)``: the first draw, by what the hand is and what is left of it, see `KEPT`."""
+    """``(kinds, kept)``: the first draw, by kind of the hand and of the cards kept, see `KEPT`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values with the names of their axes; the inverse of `from_dict`."""
@@ -201,7 +201,7 @@ class Habits:
 
 
 class Watched:
-    """A policy that counts what another one does."""
+    """A policy that plays like another and counts its actions."""
 
     def __init__(self, policy: Policy, rules: Rules | str) -> None:
         self.policy, self.name, self.rules = policy, policy.name, as_rules(rules)
@@ -214,11 +214,11 @@ class Watched:
         self.keeping = np.zeros((len(self.kinds.names), len(KEPT)), np.int64)
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """The other policy's; nothing is counted."""
+        """See `Policy.probabilities`; nothing is counted."""
         return self.policy.probabilities(observations, masks)
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-        """The other policy's actions, counted."""
+        """See `Policy.act`; the actions are counted."""
         actions = self.policy.act(observations, masks, rng)
         whole = np.asarray(actions)
         if (
@@ -226,7 +226,7 @@ class Watched:
             and np.issubdtype(whole.dtype, np.integer)
             and np.isin(whole, range(masks.shape[1])).all()
         ):
-            self._count(unscaled(observations, self.rules), whole)  # of other answers the match says what is wrong
+            self._count(unscaled(observations, self.rules), whole)  # the match reports other answers
         return actions
 
     def _block(self, rows: Rows, name: str) -> Rows:
@@ -239,8 +239,8 @@ class Watched:
         owes = (self._block(rows, "owed")[:, 0] > 0).astype(np.int64)
         bets, draws = phase % 2 == 0, phase % 2 == 1
         np.add.at(self.betting, (position[bets], phase[bets] // 2, owes[bets], actions[bets]), 1)
-        thrown = np.bitwise_count(np.maximum(actions - DISCARD, 0))
-        np.add.at(self.drawing, (position[draws], phase[draws] // 2, thrown[draws]), 1)
+        discarded = np.bitwise_count(np.maximum(actions - DISCARD, 0))
+        np.add.at(self.drawing, (position[draws], phase[draws] // 2, discarded[draws]), 1)
         opens = (phase == 0) & (self._block(rows, "wagers").sum(axis=1) < 2)  # the dealer's first and the big blind's
         if opens.any():
             np.add.at(self.opening, (self.kinds.kinds(self.kinds.cards(rows[opens])), actions[opens]), 1)
@@ -253,7 +253,7 @@ class Watched:
 def watch(
     agent: Policy, opponent: Policy | None = None, deals: int = 20_000, seed: int = 0, rules: Rules | str = "archie"
 ) -> tuple[Habits, MatchResult]:
-    """Count what ``agent`` does in a duplicate match against ``opponent``, or against itself in both seats."""
+    """Count the actions of ``agent`` in a duplicate match against ``opponent``, or against itself."""
     rules = as_rules(rules)
     watched = Watched(agent, rules)
     result = play_match(watched, watched if opponent is None else opponent, deals, seed, rules, strict=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib.metadata
 import os
 import platform
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from tyro.conf import arg
 
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import ArchieError
+from archie_env.files import check_writable
+from archie_env.validation import whole_number
+from evaluation.command import JsonFile, run_command
 from evaluation.speed.first_step import first_steps
 from evaluation.speed.peers import DISTRIBUTIONS, hand_rows, peer_rows
 from evaluation.speed.report import Report, as_text, save
@@ -60,22 +64,18 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _tell(news: str) -> None:
-    print(news, file=sys.stderr, flush=True)
-
-
 def _load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 def run(only: Sequence[str] = (), seconds: float = 0.1, repeats: int = 21, against: str = REFERENCE) -> Report:
-    """Measure the rows named by ``only``, or all of them; progress goes to standard error."""
+    """Measure the rows whose names start with one of ``only``, or all of them."""
     rows, with_first_steps = _chosen(only)
     if against not in {row.name for row in all_rows()}:
         raise ArchieError(f"row {against!r}: nothing of this name to compare with")
     before, date = _load(), time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     with one_thread(), OneCore() as core:
-        measurements, skipped = measure(rows, seconds, repeats, core, _tell)
+        measurements, skipped = measure(rows, seconds, repeats, core)
         first = first_steps(min(repeats, _COLD_STARTS), min(repeats, _CACHED_STARTS)) if with_first_steps else {}
     machine = {
         "processor": f"{_processor()}, {os.cpu_count()} cores of which one is used",
@@ -88,28 +88,35 @@ def run(only: Sequence[str] = (), seconds: float = 0.1, repeats: int = 21, again
     return Report(machine, versions, seconds, repeats, against, (before, _load()), found, skipped, bytes_per_game(), first)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Measure our paths and their peers in one run on one core."""
+
+    seconds: float = 0.1
+    """Processor time of a row in a round."""
+    repeats: int = 21
+    """Number of rounds."""
+    only: Annotated[tuple[str, ...], arg(metavar="NAME ...", help_behavior_hint="")] = ()
+    """Rows to measure, by name or beginning of names."""
+    against: Annotated[str, arg(metavar="NAME")] = REFERENCE
+    """The row of the ratio column."""
+    json: JsonFile = None
+    markdown: bool = False
+    """Print the tables as Markdown."""
+
+
+def measure_rows(options: Options) -> None:
+    """Measure the rows, print the report and write it."""
+    if not options.seconds > 0:
+        raise ArchieError(f"--seconds {options.seconds}: expected more than 0")
+    whole_number("--repeats", options.repeats, 1)
+    check_writable(options.json)
+    report = run(options.only, options.seconds, options.repeats, options.against)
+    print(as_text(report, options.markdown), flush=True)
+    if options.json:
+        save(report, options.json)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.speed", description="Measure our paths and the peers on one core."
-    )
-    parser.add_argument("--seconds", type=float, default=0.1, help="of processor time for a row in a round (default 0.1)")
-    parser.add_argument("--repeats", type=int, default=21, help="rounds (default 21)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="rows, by name or the beginning of names")
-    parser.add_argument(
-        "--against", default=REFERENCE, metavar="NAME", help=f"the row of the ratio column (default {REFERENCE})"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
-    parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
-    chosen = parser.parse_args(arguments)
-    if chosen.seconds <= 0 or chosen.repeats < 1:
-        parser.error("expected --seconds above 0 and --repeats of at least 1")
-    try:
-        report = run(chosen.only, chosen.seconds, chosen.repeats, chosen.against)
-        if chosen.json:
-            save(report, chosen.json)
-    except (ArchieError, OSError) as wrong:
-        print(f"speed: {wrong}", file=sys.stderr)
-        return 2
-    print(as_text(report, chosen.markdown))
-    return 0
+    return run_command(Options, "evaluation.speed", measure_rows, arguments)

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tabulate import tabulate
-
 from archie_env.errors import ArchieError
+from evaluation.command import table
 from evaluation.results import write_json
 from evaluation.speed.timing import BYTES, DECISIONS, Measurement
 from evaluation.speed.workloads import FAR, GAMES, REFERENCE
@@ -153,16 +152,12 @@ def as_text(report: Report, markdown: bool = False) -> str:
     """Format the whole report for a terminal or as Markdown."""
     parts = ["\n".join(f"- {line}" if markdown else line for line in heading(report))]
     for title, cells in tables(report):
-        escaped = [[cell.replace("|", "\\|") for cell in row] for row in cells]
-        parts.append(f"### {title}\n\n{_table(escaped, 'pipe')}" if markdown else f"{title}\n{_table(cells, 'plain')}")
+        words = range(len(cells[0])) if len(cells[0]) == 2 else (0,)
+        if markdown:
+            cells = [[cell.replace("|", "\\|") for cell in row] for row in cells]
+        rows = "\n".join(table(cells, markdown, words))
+        parts.append(f"### {title}\n\n{rows}" if markdown else f"{title}\n{rows}")
     return "\n\n".join(parts)
-
-
-def _table(cells: list[list[str]], style: str) -> str:
-    """Lay out a table: words to the left, numbers to the right."""
-    columns = len(cells[0])
-    numbers = ["right" if columns > 2 else "left"] * (columns - 1)
-    return tabulate(cells[1:], headers=cells[0], tablefmt=style, disable_numparse=True, colalign=("left", *numbers))
 
 
 def save(report: Report, file: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import statistics
 import sys
@@ -17,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from evaluation.command import progress
+
 Loop = Callable[[], int]
 """Works for at most some tenths of a second and returns the number of units done."""
 
@@ -24,6 +27,7 @@ DECISIONS: Final = "decisions/s"
 HANDS: Final = "hands/s"
 BYTES: Final = "bytes/s"
 
+_log = logging.getLogger(__name__)
 _ONE_THREAD: Final = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "VECLIB_MAXIMUM_THREADS": "1",
     "JAX_PLATFORMS": "cpu", "PYGAME_HIDE_SUPPORT_PROMPT": "1",
@@ -131,9 +135,7 @@ def spent(loop: Loop, seconds: float, cores: int = 1) -> tuple[float, float]:
             return done / elapsed, done / (time.perf_counter() - wall)
 
 
-def measure(
-    rows: Sequence[Row], seconds: float, repeats: int, core: OneCore, tell: Callable[[str], None]
-) -> tuple[list[Measurement], dict[str, str]]:
+def measure(rows: Sequence[Row], seconds: float, repeats: int, core: OneCore) -> tuple[list[Measurement], dict[str, str]]:
     """Measure rows in turns.
 
     Args:
@@ -141,7 +143,6 @@ def measure(
         seconds: processor time of each row in each round.
         repeats: number of rounds; every second one runs in reverse order, so that no row always follows the same neighbour.
         core: the core for rows that use one.
-        tell: called with a line about each step.
 
     Returns:
         The measurements in the order of the rows, and the reasons for skipped rows by name.
@@ -149,7 +150,7 @@ def measure(
     made: list[tuple[Row, Loop, str]] = []
     skipped: dict[str, str] = {}
     for row in rows:
-        tell(f"preparing {row.name}")
+        _log.info(f"preparing {row.name}")
         core.use(row.cores)
         try:
             loop, note = row.make()
@@ -162,11 +163,12 @@ def measure(
     gc.collect()
     gc.freeze()  # a collection during one row must not scan the objects that other libraries left in memory
     try:
-        for turn in range(repeats):
-            tell(f"round {turn + 1} of {repeats}")
-            for row, loop, _ in made[:: -1 if turn % 2 else 1]:
-                core.use(row.cores)
-                taken[row.name].append(spent(loop, seconds, row.cores))
+        with progress(repeats * len(made), "turns") as advance:
+            for turn in range(repeats):
+                for row, loop, _ in made[:: -1 if turn % 2 else 1]:
+                    core.use(row.cores)
+                    taken[row.name].append(spent(loop, seconds, row.cores))
+                    advance(1)
     finally:
         core.use(1)
         gc.unfreeze()
