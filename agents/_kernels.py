@@ -1,7 +1,7 @@
-"""Reading rows of the information state, and the decisions of the simplest players, whole batches at a time.
+"""Kernels that read a hand, and the decisions of the scripted policies for whole batches.
 
-Kernels see int8 rows, the book of the rules for hand values, and a ``LAYOUT`` that says where a row keeps what; nothing else.
-Hands are ascending and padded with ``NO_CARD`` to five places, as in the engine.  Ranks of lows count from the ace, 0, up.
+Kernels take int8 rows, the compiled rules (``book``) and the layout of a row (`agents.rows`).  Hands ascend and are padded with
+``NO_CARD`` to five cards.  Ace-low ranks count up from the ace, 0.  Discard bits number the cards of a hand, bit 0 the lowest.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
 
 @kernel
 def ace_low_rank(card):
-    """0 for an ace to 12 for a king."""
+    """Rank from 0 for an ace to 12 for a king."""
     return ((card >> 2) + 1) % RANKS
 
 
 @kernel
 def low_cards(counts, low_limit):
-    """Different ranks that a low may hold."""
+    """Number of distinct ranks that a low may hold."""
     n = 0
     for k in range(RANKS):
         if counts[k] and (k + 1) % RANKS <= low_limit:
@@ -32,7 +32,7 @@ def low_cards(counts, low_limit):
 
 @kernel
 def spread_of_groups(counts):
-    """``(largest group, second largest, highest rank of the largest)``; a hand without a pair is ``(1, 1, ...)``."""
+    """Return ``(largest group, second largest, highest rank of the largest)``; ``(1, 1, ...)`` without a pair."""
     first, second, rank = 0, 0, NO_RANK
     for k in range(RANKS):
         if counts[k] >= first:
@@ -43,8 +43,8 @@ def spread_of_groups(counts):
 
 
 @kernel
-def throw_unpaired(hand, counts):
-    """Discard bits that keep every card of a group."""
+def discard_unpaired(hand, counts):
+    """Discard bits that keep pairs, trips and quads."""
     bits = 0
     for i in range(MAX_HAND):
         if hand[i] < NO_CARD and counts[hand[i] >> 2] < 2:
@@ -53,8 +53,37 @@ def throw_unpaired(hand, counts):
 
 
 @kernel
+def longest_suit(hand):
+    """Return ``(cards of the most frequent suit, discard bits that keep them)``."""
+    most, bits = 0, 0
+    for suit in range(4):
+        cards, others = 0, 0
+        for k in range(MAX_HAND):
+            if hand[k] < NO_CARD:
+                if hand[k] & 3 == suit:
+                    cards += 1
+                else:
+                    others |= 1 << k
+        if cards > most:
+            most, bits = cards, others
+    return most, bits
+
+
+@kernel
+def discard_outside_run(hand, top, length):
+    """Discard bits that keep one card of each of the ``length`` ranks up to ``top``; the ace is also below the deuce."""
+    bits = 0
+    for i in range(MAX_HAND):
+        if hand[i] < NO_CARD:
+            again = i > 0 and hand[i] >> 2 == hand[i - 1] >> 2
+            if again or (top - (hand[i] >> 2)) % RANKS >= length:
+                bits |= 1 << i
+    return bits
+
+
+@kernel
 def lowest_rank(counts, k, low_limit):
-    """The ace-low rank of the k-th lowest different rank; ``low_limit`` where a low could not hold so many."""
+    """Ace-low rank of the k-th lowest distinct rank; ``low_limit`` if a low cannot hold so many."""
     for rank in range(low_limit):
         if counts[(rank + RANKS - 1) % RANKS]:
             k -= 1
@@ -64,8 +93,8 @@ def lowest_rank(counts, k, low_limit):
 
 
 @kernel
-def throw_not_low(hand, low_limit):
-    """Discard bits that keep the first card of each rank a low may hold."""
+def discard_not_low(hand, low_limit):
+    """Discard bits that keep one card of each rank that a low may hold."""
     bits = 0
     for i in range(MAX_HAND):
         if hand[i] < NO_CARD:
@@ -77,7 +106,7 @@ def throw_not_low(hand, low_limit):
 
 @kernel
 def within_limit(bits, hand, max_discard):
-    """Discard bits with the lowest cards kept after all where more than ``max_discard`` would go."""
+    """Remove the lowest cards from ``bits`` until at most ``max_discard`` are discarded."""
     count = 0
     for i in range(MAX_HAND):
         count += bits >> i & 1
@@ -93,25 +122,25 @@ def within_limit(bits, hand, max_discard):
 
 @kernel
 def sensible_discard(book, layout, hand, counts):
-    """The draw of the simple players: keep what is made, else four low cards, a qualifying pair, the low cards."""
+    """Scripted discard bits: keep a made hand, else four low cards, else a qualifying pair, else the low cards."""
     n, low_limit = layout["hand_size"], layout["low_limit"]
     qualifies = high_value(book, hand) >= layout["high_qualifier"]
     first, second, _ = spread_of_groups(counts)
     if low_value(book, hand) > 0 or (n == MAX_HAND and first == 1 and qualifies):
-        return 0  # a low; a straight or a flush, the only qualifying highs without a pair
+        return 0  # a low, or a straight or flush: no other high without a pair qualifies
     if first + second == MAX_HAND and second > 1:
         return 0  # a full house
     if first > 2 or second > 1:
-        return throw_unpaired(hand, counts)
+        return discard_unpaired(hand, counts)
     lows = low_cards(counts, low_limit)
     if first > 1 and (lows < n - 2 or (qualifies and lows < n - 1)):
-        return throw_unpaired(hand, counts)
-    return throw_not_low(hand, low_limit)
+        return discard_unpaired(hand, counts)
+    return discard_not_low(hand, low_limit)
 
 
 @kernel
 def scripted_actions(books, layouts, rows, masks, raises, draws, actions):
-    """Always raise (or always call), and stand pat (or draw sensibly)."""
+    """Write ``actions``: raise or call by ``raises``, draw or stand pat by ``draws``."""
     book, layout = books[0], layouts[0]
     hand, counts = np.zeros(MAX_HAND, np.int64), np.zeros(RANKS, np.int64)
     for i in range(len(rows)):

@@ -1,6 +1,7 @@
-"""Decisions of the rule-based player, whole batches at a time.
+"""Decisions of the rule-based policy for whole batches.
 
-Strengths, chances and bluffs are tables of `agents.rule_based`; here is what a hand is, what has happened, and what follows.
+`agents.rule_based` holds the tables of strengths and frequencies; these kernels classify the hand and the betting, and look up
+the decision.
 """
 
 # Kernels are typed by the compiler from their arguments.
@@ -10,17 +11,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents._kernels import low_cards, lowest_rank, spread_of_groups, throw_not_low, throw_unpaired, within_limit
+from agents._kernels import (
+    discard_not_low,
+    discard_outside_run,
+    discard_unpaired,
+    longest_suit,
+    low_cards,
+    lowest_rank,
+    spread_of_groups,
+    within_limit,
+)
 from agents.rows import NO_RANK, RANKS, count_ranks, read_hand, read_round
 from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
-from archie_env._core.state import DISCARD, MAX_HAND, NO_CARD, RAISE
+from archie_env._core.state import DISCARD, MAX_HAND, RAISE
 from archie_env._core.tables import ACE
 
-# What a hand is to the rule-based player, weakest first; draws count only while there is a draw left.
+# Kinds of hands, weakest first.  A hand is a draw only while there is a draw to come.
 (
     NOTHING,
-    WEAK_HIGH,  # an ace, or three low cards that are rough
+    WEAK_HIGH,  # an ace, or three rough low cards
     SMALL_PAIR,  # does not qualify
     THREE_LOW,  # the highest at least two ranks below the limit: to a six
     HIGH_DRAW,  # four to a flush or to a straight open at both ends
@@ -43,24 +53,12 @@ from archie_env._core.tables import ACE
 ) = range(21)
 NINE, JACK, QUEEN = 7, 9, 10
 MINE, NOBODYS, THEIRS = 1, 0, 2
-"""Whose the last raise of the round before was."""
-
-
-@kernel
-def flush_draw_suit(hand):
-    """The suit of which the hand holds all cards but one, or -1."""
-    for suit in range(4):
-        n = 0
-        for i in range(MAX_HAND):
-            n += hand[i] < NO_CARD and hand[i] & 3 == suit
-        if n == MAX_HAND - 1:
-            return suit
-    return -1
+"""The player who made the last raise of the previous betting round."""
 
 
 @kernel
 def straight_draw_rank(counts):
-    """The lowest of four ranks in a row with room on both sides, or -1."""
+    """The lowest of four consecutive ranks that two ranks complete to a straight, or -1."""
     for k in range(8, -1, -1):  # 2345 has the ace below, TJQK is open above; JQKA is not
         if counts[k] and counts[k + 1] and counts[k + 2] and counts[k + 3]:
             return k
@@ -69,13 +67,13 @@ def straight_draw_rank(counts):
 
 @kernel
 def roughness(rank, low_limit):
-    """2 for a low or draw topped by the highest rank allowed, 1 for the next, 0 for better ones."""
+    """2 if the top card of a low or low draw is of the highest rank allowed; 1 for the rank below, 0 for others."""
     return max(0, 2 - (low_limit - rank))
 
 
 @kernel
 def made_kind(book, layout, hand, counts):
-    """The kind of a hand that needs no draw, or -1."""
+    """The kind of a made hand, or -1."""
     first, second, rank = spread_of_groups(counts)
     if first > 3 or (first + second == MAX_HAND and second > 1):
         return FULL_HOUSE
@@ -93,7 +91,7 @@ def made_kind(book, layout, hand, counts):
 
 @kernel
 def hand_kind(book, layout, hand, counts, left):
-    """The kind of a hand with ``left`` draws to come."""
+    """The kind of a hand; ``left`` is the number of draws to come."""
     made = made_kind(book, layout, hand, counts)
     if made >= 0:
         return made
@@ -107,7 +105,7 @@ def hand_kind(book, layout, hand, counts, left):
         return SMOOTH_LOW_DRAW - roughness(lowest_rank(counts, n - 1, low_limit), low_limit)
     if qualifies:
         return HIGH_PAIR if rank >= QUEEN else MIDDLE_PAIR if rank >= NINE else PAIR
-    if left and n == MAX_HAND and (straight_draw_rank(counts) >= 0 or (layout["flushes"] and flush_draw_suit(hand) >= 0)):
+    if left and n == MAX_HAND and (straight_draw_rank(counts) >= 0 or (layout["flushes"] and longest_suit(hand)[0] == n - 1)):
         return HIGH_DRAW
     if first > 1:
         return SMALL_PAIR
@@ -117,29 +115,8 @@ def hand_kind(book, layout, hand, counts, left):
 
 
 @kernel
-def throw_not_suited(hand, suit):
-    """Discard bits that keep one suit."""
-    bits = 0
-    for i in range(MAX_HAND):
-        if hand[i] < NO_CARD and hand[i] & 3 != suit:
-            bits |= 1 << i
-    return bits
-
-
-@kernel
-def throw_not_straight(hand, rank):
-    """Discard bits that keep one card of each of the four ranks from ``rank``."""
-    bits = 0
-    for i in range(MAX_HAND):
-        again = i > 0 and hand[i] >> 2 == hand[i - 1] >> 2
-        if hand[i] < NO_CARD and (again or not rank <= hand[i] >> 2 < rank + 4):
-            bits |= 1 << i
-    return bits
-
-
-@kernel
 def keep_highest(bits, hand):
-    """Discard bits with the highest card thrown kept after all."""
+    """Remove the highest discarded card from ``bits``."""
     for i in range(MAX_HAND - 1, -1, -1):
         if bits >> i & 1:
             return bits & ~(1 << i)
@@ -148,15 +125,15 @@ def keep_highest(bits, hand):
 
 @kernel
 def with_ace(bits, hand, counts):
-    """Discard bits that spare a lone ace: aces up wins what a pair would split or lose."""
+    """Keep a lone ace as well: aces up win pots that one pair would split or lose."""
     return keep_highest(bits, hand) if counts[ACE] == 1 else bits
 
 
 @kernel
 def pair_or_low(rough, left, drew):
-    """The chance to break a qualifying pair for the four low cards it is part of."""
+    """Probability of breaking a qualifying pair to draw to the four low cards it is part of."""
     if drew == 0 and left > 1:
-        return 0.6  # a pat hand is a low more often than not: play for half a pot that can be won
+        return 0.6  # a pat hand is usually a low: play for the half of the pot that can be won
     if rough == 0:
         return 0.3 if left == 1 and drew < 2 else 0.42
     if left == 1:
@@ -166,25 +143,25 @@ def pair_or_low(rough, left, drew):
 
 @kernel
 def draw_to_low(kind, low_limit, flushes, hand, left):
-    """What a hand one card short of a low throws, as `rule_discards`."""
-    lows = throw_not_low(hand, low_limit)
-    suit = flush_draw_suit(hand) if flushes else -1
-    if suit >= 0:
-        return throw_not_suited(hand, suit), lows, 0.4
+    """Discards of a hand one card short of a low, in the form of `rule_discards`."""
+    lows = discard_not_low(hand, low_limit)
+    cards, others = longest_suit(hand)
+    if flushes and cards == MAX_HAND - 1:
+        return others, lows, 0.4
     if kind == ROUGH_LOW_DRAW and left > 2:
-        return throw_not_low(hand, low_limit - 1), lows, 0.1
+        return discard_not_low(hand, low_limit - 1), lows, 0.1
     return lows, lows, 0.0
 
 
 @kernel
 def rule_discards(kind, layout, hand, counts, left, drew):
-    """``(bits, other bits, chance of the others)``: what the rule-based player throws."""
+    """Return ``(bits, alternative bits, probability of the alternative)``: the cards to discard."""
     n, low_limit = layout["hand_size"], layout["low_limit"]
-    groups, lows = throw_unpaired(hand, counts), throw_not_low(hand, low_limit)
+    groups, lows = discard_unpaired(hand, counts), discard_not_low(hand, low_limit)
     spread = layout["flushes"] and n == MAX_HAND
     if kind >= ROUGH_LOW:
         return 0, 0, 0.0
-    if kind == TRIPS:  # keeping a card looks like two pair or a draw
+    if kind == TRIPS:  # keeping a kicker represents two pair or a draw
         return groups, keep_highest(groups, hand), 0.3
     if kind in (TWO_PAIR, TOP_TWO_PAIR):
         return groups, groups, 0.0
@@ -194,21 +171,21 @@ def rule_discards(kind, layout, hand, counts, left, drew):
     if kind in (ROUGH_LOW_DRAW, MIDDLE_LOW_DRAW, SMOOTH_LOW_DRAW):
         return draw_to_low(kind, low_limit, spread, hand, left)
     if kind == HIGH_DRAW:
-        suit = flush_draw_suit(hand) if spread else -1
-        if suit >= 0:
-            return throw_not_suited(hand, suit), 0, 0.0
-        return throw_not_straight(hand, straight_draw_rank(counts)), 0, 0.0
+        cards, others = longest_suit(hand)
+        if spread and cards == MAX_HAND - 1:
+            return others, 0, 0.0
+        return discard_outside_run(hand, straight_draw_rank(counts) + 3, 4), 0, 0.0
     if kind >= PAIR or kind == SMALL_PAIR:
         return with_ace(groups, hand, counts), groups, 0.75 if kind == HIGH_PAIR else 0.15
     if kind == THREE_LOW:
         return lows, lows, 0.0
-    two = throw_not_low(hand, lowest_rank(counts, 2, low_limit))
+    two = discard_not_low(hand, lowest_rank(counts, 2, low_limit))
     return with_ace((1 << n) - 1, hand, counts) if counts[ACE] else two, two, 0.2
 
 
 @kernel
 def read_wagers(layout, row, r):
-    """``(actions, raises, place of the last raise or -1)`` in round r."""
+    """Return ``(actions, raises, index of the last raise or -1)`` of round r."""
     n, raises, last = 0, 0, -1
     at = layout["wagers"] + 2 * r * layout["actions"]
     for k in range(layout["actions"]):
@@ -221,7 +198,7 @@ def read_wagers(layout, row, r):
 
 @kernel
 def initiative(layout, row, r, dealer):
-    """Whose the last raise of the round before r was; the dealer opens round 0 and no other (R2.1, R2.2)."""
+    """The player who made the last raise of round r - 1; the dealer opens round 0 and no other (R2.1, R2.2)."""
     if r == 0:
         return NOBODYS
     _, _, last = read_wagers(layout, row, r - 1)
@@ -233,7 +210,7 @@ def initiative(layout, row, r, dealer):
 
 @kernel
 def other_drew(layout, row, r):
-    """0 when the other stood pat in the last draw, 1 for one card, 2 for more; before any draw 2."""
+    """Cards the opponent drew last: 0 (stood pat), 1, or 2 for more and before the first draw."""
     if r == 0:
         return 2
     at = layout["other_draws"] + (r - 1) * (layout["max_discard"] + 1)
@@ -242,7 +219,7 @@ def other_drew(layout, row, r):
 
 @kernel
 def column(r, left, drew, owed):
-    """The column of the strength table: round 1, then two draws, one draw and none to come, by what the other drew."""
+    """Column of the strength table: round 1, then two, one and no draws to come, each by the opponent's last draw."""
     if left == 0:
         return (10 if owed else 7) + drew
     return 0 if r == 0 else (4 if left == 1 else 1) + drew
@@ -250,7 +227,7 @@ def column(r, left, drew, owed):
 
 @kernel
 def bet_level(strength, left, dealer, lead):
-    """The strength at which to bet: up in position or with the initiative, down into the other's initiative."""
+    """Strength for betting: higher in position or with the initiative, lower against the opponent's initiative."""
     if lead == THEIRS and not dealer:
         return max(0, strength - (1 if left > 1 else 3))
     if dealer:
@@ -260,32 +237,32 @@ def bet_level(strength, left, dealer, lead):
 
 @kernel
 def answer_level(strength, r, left, wagers, owed, pot):
-    """The strength at which to answer a wager: down at the end when it is a raise, up before that when the pot is large."""
+    """Strength for answering a wager: lower against a raise on the end, higher before the end in a large pot."""
     if left == 0:
         return max(0, strength - 1) if wagers > 1 and r > 0 else strength
     return min(9, strength + 1) if strength > 0 and pot >= 7 * owed else strength
 
 
 @kernel
-def bet_chances(strength, r, left, dealer, wagers, owed, pot, drew, lead, chances, bluffs, out):
-    """Write the chances of fold, call and raise; ``chances`` as in `agents.rule_based`."""
+def bet_probabilities(strength, r, left, dealer, wagers, owed, pot, drew, lead, frequencies, bluffs, out):
+    """Write the probabilities of fold, call and raise into ``out``; ``frequencies`` as in `agents.rule_based`."""
     out[:] = 0
     if owed and r == 0 and dealer and wagers == 1:  # the small blind opens
-        out[0], out[2] = chances[5, strength], chances[4, strength]
+        out[0], out[2] = frequencies[5, strength], frequencies[4, strength]
     elif owed:
         level = answer_level(strength, r, left, wagers, owed, pot)
-        out[0] = chances[3, level]
-        out[2] = chances[2 if wagers > (2 if r == 0 else 1) else 1, level if left == 0 else strength]
+        out[0] = frequencies[3, level]
+        out[2] = frequencies[2 if wagers > (2 if r == 0 else 1) else 1, level if left == 0 else strength]
     elif left == 0 and strength == 0:
         out[2] = 0.0 if lead == THEIRS and not dealer else bluffs[lead, drew]
     else:
-        out[2] = chances[0, bet_level(strength, left, dealer, lead)]
+        out[2] = frequencies[0, bet_level(strength, left, dealer, lead)]
     out[1] = 1 - out[0] - out[2]
 
 
 @kernel
-def rule_chances(books, layouts, strengths, chances, bluffs, rows, masks, probabilities):
-    """Write the rule-based player's chances of every action; ``probabilities`` holds zeros."""
+def rule_probabilities(books, layouts, strengths, frequencies, bluffs, rows, masks, probabilities):
+    """Write the probability of every action; ``probabilities`` must hold zeros."""
     book, layout = books[0], layouts[0]
     hand, counts, out = np.zeros(MAX_HAND, np.int64), np.zeros(RANKS, np.int64), np.zeros(3)
     for i in range(len(rows)):
@@ -296,15 +273,15 @@ def rule_chances(books, layouts, strengths, chances, bluffs, rows, masks, probab
         count_ranks(hand, counts)
         kind, drew = hand_kind(book, layout, hand, counts, left), other_drew(layout, row, r)
         if masks[i, DISCARD]:
-            bits, others, chance = rule_discards(kind, layout, hand, counts, left, drew)
-            probabilities[i, DISCARD + within_limit(bits, hand, layout["max_discard"])] = 1 - chance
-            probabilities[i, DISCARD + within_limit(others, hand, layout["max_discard"])] += chance
+            bits, others, share = rule_discards(kind, layout, hand, counts, left, drew)
+            probabilities[i, DISCARD + within_limit(bits, hand, layout["max_discard"])] = 1 - share
+            probabilities[i, DISCARD + within_limit(others, hand, layout["max_discard"])] += share
             continue
         _, raises, _ = read_wagers(layout, row, r)
         wagers, lead = raises + (1 if r == 0 else 0), initiative(layout, row, r, dealer)
         owed, pot = row[layout["owed"]] * layout["owed_unit"], row[layout["pot"]] * layout["pot_unit"]
         strength = strengths[kind, column(r, left, drew, owed)]
-        bet_chances(strength, r, left, dealer, wagers, owed, pot, drew, lead, chances, bluffs, out)
+        bet_probabilities(strength, r, left, dealer, wagers, owed, pot, drew, lead, frequencies, bluffs, out)
         if not masks[i, RAISE]:
             out[1], out[2] = out[1] + out[2], 0.0
         for a in range(3):

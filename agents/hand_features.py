@@ -1,6 +1,6 @@
-"""What a poker player sees at once in a hand, as numbers: made values, draws, and the four discards worth a name.
+"""Features of a hand: made values, draws, and the four natural discards.
 
-Everything is computed from rows of the information state, so that a network can be given it as part of its own first layer.
+They are computed from rows of the information state, so a network can compute them as part of its input layer.
 
 >>> [keep for keep in KEEPS]
 ['low cards', 'groups', 'longest suit', 'best straight draw']
@@ -13,7 +13,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents._kernels import low_cards, spread_of_groups, throw_not_low, throw_unpaired
+from agents._kernels import (
+    discard_not_low,
+    discard_outside_run,
+    discard_unpaired,
+    longest_suit,
+    low_cards,
+    spread_of_groups,
+)
 from agents.rows import count_ranks
 from archie_env._core.jit import kernel
 from archie_env._core.showdown import high_value, low_value
@@ -25,7 +32,7 @@ from archie_env.rulebook import highest_low_rank, rulebook
 from archie_env.rules import Rules
 
 KEEPS: Final = ("low cards", "groups", "longest suit", "best straight draw")
-"""Named discards: what each keeps.  Their bits are the slots of the discard head."""
+"""Natural discards, named by the cards they keep; the network's head has an output (a slot) for each."""
 
 _RANKS = 13
 _BLOCKS: Final = {
@@ -33,26 +40,26 @@ _BLOCKS: Final = {
     "main rank": _RANKS,  # of the largest group, one-hot
     "second rank": _RANKS,  # highest rank outside it, one-hot
     "low ranks held": _RANKS,  # by ace-low rank up to the low limit
-    "low cards": MAX_HAND + 1,  # different ranks a low may hold, one-hot
-    "longest suit": MAX_HAND,  # its cards less one, one-hot
-    "straight draw": MAX_HAND,  # most cards of one straight less one, one-hot
-    "open": 1,  # four to a straight that two ranks complete
+    "low cards": MAX_HAND + 1,  # distinct ranks a low may hold, one-hot
+    "longest suit": MAX_HAND,  # number of its cards minus one, one-hot
+    "straight draw": MAX_HAND,  # most ranks of one straight minus one, one-hot
+    "open": 1,  # four ranks of a straight that two ranks complete
     "qualifies": 2,  # for high, for low
-    "value": 2,  # of the high and of the low, 0 to 1 among all hands, better higher
+    "value": 2,  # of high and low: rank among all hands, from 0 to 1, the best 1
 }
 FEATURES: Final = sum(_BLOCKS.values())
-"""Numbers for each hand, all in [0, 1]."""
+"""Features of each hand, all in [0, 1]."""
 _AT = dict(zip(_BLOCKS, np.cumsum([0, *_BLOCKS.values()]).tolist(), strict=False))
 _CATEGORY, _MAIN, _SECOND, _HELD, _LOWS, _SUIT, _STRAIGHT, _OPEN, _QUALIFIES, _VALUE = _AT.values()
 MADE_LOW: Final = _QUALIFIES + 1
-"""The feature that is 1 for a hand that qualifies for low."""
+"""Index of the feature that is 1 if the hand qualifies for low."""
 
 
 @kernel
 def read_slots(rows: Any, slots_at: Any, size: Any, ranks: Any, suits: Any, hands: Any) -> None:
-    """Write the cards that the discard bits refer to into ``hands`` ``(n, 5)``, lowest first, empty places last.
+    """Write the cards of the block ``slots`` into ``hands`` ``(n, 5)``, ascending, padded with ``NO_CARD``.
 
-    A row's slots begin at ``slots_at``; each has a column for each of ``ranks`` and then of ``suits``.
+    The block begins at ``slots_at`` and has a column for each of ``ranks`` and then ``suits`` for each card.
     """
     for i in range(len(rows)):
         row, hand, at = rows[i], hands[i], slots_at
@@ -71,7 +78,7 @@ def read_slots(rows: Any, slots_at: Any, size: Any, ranks: Any, suits: Any, hand
 
 @kernel
 def read_cards(rows: Any, hands: Any) -> None:
-    """Write the cards whose columns ``(n, 52)`` are set into ``hands`` ``(n, 5)``, ascending, empty places last."""
+    """Write the cards set in ``rows`` ``(n, 52)`` into ``hands`` ``(n, 5)``, ascending, padded with ``NO_CARD``."""
     for i in range(len(rows)):
         n = 0
         for card in range(NO_CARD):
@@ -83,25 +90,8 @@ def read_cards(rows: Any, hands: Any) -> None:
 
 
 @kernel
-def longest_suit(hand: Any) -> Any:
-    """``(cards, discard bits that keep them)`` of the suit with most cards."""
-    most, bits = 0, 0
-    for suit in range(4):
-        cards, others = 0, 0
-        for k in range(MAX_HAND):
-            if hand[k] < NO_CARD:
-                if hand[k] & 3 == suit:
-                    cards += 1
-                else:
-                    others |= 1 << k
-        if cards > most:
-            most, bits = cards, others
-    return most, bits
-
-
-@kernel
 def straight_draw(hand: Any, counts: Any) -> Any:
-    """``(cards, discard bits that keep them, straights they fit)`` of the straight with most ranks held, the highest first."""
+    """Return ``(ranks held, discard bits that keep them, straights they fit)`` of the best, then highest, straight draw."""
     most, best, fits = 0, 0, 0
     for top in range(ACE, 2, -1):  # the straight up to ``top``; 3 is the wheel's five
         held = 0
@@ -111,15 +101,7 @@ def straight_draw(hand: Any, counts: Any) -> Any:
             most, best, fits = held, top, 1
         elif held == most and top == best - fits and counts[best] == 0:
             fits += 1
-    bits, used = 0, 0
-    for k in range(MAX_HAND):
-        if hand[k] < NO_CARD:
-            rank = hand[k] >> 2
-            if (best - rank) % _RANKS < 5 and not used >> rank & 1:
-                used |= 1 << rank
-            else:
-                bits |= 1 << k
-    return most, bits, fits
+    return most, discard_outside_run(hand, best, 5), fits
 
 
 @kernel
@@ -137,7 +119,7 @@ def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, hands: Any
         count_ranks(hand, counts)
         suited, keeps_suit = longest_suit(hand)
         run, keeps_run, fits = straight_draw(hand, counts)
-        keeps[i, 0], keeps[i, 1] = throw_not_low(hand, low_limit), throw_unpaired(hand, counts)
+        keeps[i, 0], keeps[i, 1] = discard_not_low(hand, low_limit), discard_unpaired(hand, counts)
         keeps[i, 2], keeps[i, 3] = keeps_suit, keeps_run
         _, _, main = spread_of_groups(counts)
         second = -1
@@ -155,7 +137,7 @@ def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, hands: Any
         if suited:
             x[_SUIT + suited - 1] = x[_STRAIGHT + run - 1] = 1
         x[_OPEN] = run == 4 and fits > 1
-        if hand[book["hand_size"] - 1] < NO_CARD:  # between a discard and its replacements there is no whole hand
+        if hand[book["hand_size"] - 1] < NO_CARD:  # not between a discard and its replacement cards
             high, low = high_value(book, hand), low_value(book, hand)
             x[_CATEGORY + highs[high]] = 1
             x[_QUALIFIES] = high >= book["high_qualifier"]
@@ -165,7 +147,7 @@ def describe_hands(books: Any, low_limit: Any, highs: Any, lows: Any, hands: Any
 
 
 class HandReader:
-    """Reads hands under given rules."""
+    """Computes features of hands under given rules."""
 
     def __init__(self, rules: Rules) -> None:
         self._books = rulebook(rules)
@@ -180,13 +162,13 @@ class HandReader:
         self._lows = len(low_classes(rules.hand_size, limit))
 
     def __call__(self, rows: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """``(n, d)`` rows -> ``(n, FEATURES)`` features and ``(n, 4)`` discard bits of `KEEPS`, of the hand held."""
+        """``(n, d)`` rows -> ``(n, FEATURES)`` features and ``(n, 4)`` discard bits of `KEEPS`, for the hand in each row."""
         hands = np.empty((len(rows), MAX_HAND), np.int64)
         read_slots(rows, self._slots_at, self._size, self._ranks, self._suits, hands)
         return self._describe(hands)
 
     def other(self, cards: NDArray[np.generic]) -> NDArray[np.float32]:
-        """``(n, 52)``, 1 for each card of a hand -> ``(n, FEATURES)``."""
+        """``(n, 52)`` card indicators -> ``(n, FEATURES)``."""
         hands = np.empty((len(cards), MAX_HAND), np.int64)
         read_cards(cards, hands)
         return self._describe(hands)[0]

@@ -1,8 +1,8 @@
-"""A player of rules: what the hand is, what the other drew, who has the initiative, and what the pot offers.
+"""A hand-written policy: it decides by its hand, the opponent's last draw, the initiative and the pot odds.
 
-Every hand is of one kind (see `agents._rule_kernels`), every kind has a strength 0 to 9 that depends on the draws to come and
-on what the other drew last, and strength decides with what chance to bet, raise, raise again or fold.  Chances are mixed on
-purpose: a player that always does the same with the same hand tells what it holds.
+Every hand has a kind (`agents._rule_kernels`).  Every kind has a strength from 0 to 9, which depends on the draws to come and
+on the opponent's last draw.  Strength gives the frequencies with which the policy bets, raises, reraises and folds.  The policy
+mixes its actions on purpose: one that always plays the same hand the same way reveals its cards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from archie_env.rulebook import rulebook
 from archie_env.rules import Rules, as_rules
 
 _STRENGTHS: Final = """
-                   round  draws to come; each after the other stood pat, drew one, drew more
+                   round  draws to come; each after the opponent stood pat, drew one, drew more
                      1      two    one    none: bet, answer
 NOTHING              2      111    000    000   000
 WEAK_HIGH            3      233    011    000   000
@@ -43,28 +43,28 @@ SCOOP                9      899    999    899   999
 FULL_HOUSE           9      899    999    789   899
 """
 
-_CHANCES: Final = (
+_FREQUENCIES: Final = (
     (0.00, 0.00, 0.07, 0.12, 0.15, 0.45, 0.65, 0.82, 0.93, 1.00),  # bet
     (0.00, 0.00, 0.00, 0.00, 0.00, 0.01, 0.15, 0.60, 0.80, 1.00),  # raise
-    (0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.05, 0.15, 0.50, 0.90),  # raise again
+    (0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.05, 0.15, 0.50, 0.90),  # reraise
     (1.00, 0.85, 0.50, 0.10, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00),  # fold
-    (0.00, 0.00, 0.00, 0.60, 0.90, 0.90, 0.90, 0.90, 0.90, 0.90),  # raise as the small blind that opens
-    (1.00, 1.00, 1.00, 0.15, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00),  # fold as the small blind that opens
+    (0.00, 0.00, 0.00, 0.60, 0.90, 0.90, 0.90, 0.90, 0.90, 0.90),  # raise when opening as the small blind
+    (1.00, 1.00, 1.00, 0.15, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00),  # fold when opening as the small blind
 )
-"""By strength."""
+"""Frequency of an action, by strength."""
 
 _BLUFFS: Final = ((0.0, 0.30, 0.20), (0.0, 0.70, 0.60), (0.0, 0.20, 0.10))
-"""The chance to bet a hopeless hand at the end: the last raise was nobody's, ours, theirs; they drew none, one, more."""
+"""Frequency of betting a hopeless hand at the end, by who raised last (nobody, we, they) and their draw (0, 1, more)."""
 
 
 def _parse(table: str) -> dict[str, list[int]]:
-    """Kind -> its strengths, column by column."""
+    """Map each kind to its strengths, column by column."""
     rows = (line.split() for line in table.splitlines()[3:])
     return {kind: [int(digit) for digit in "".join(digits)] for kind, *digits in rows}
 
 
 class RuleBasedPolicy(StochasticPolicy):
-    """See the module; works under every rules value.
+    """The policy of this module; it plays under all rules.
 
     Args:
         rules: a preset's name or a `Rules` value.
@@ -78,11 +78,11 @@ class RuleBasedPolicy(StochasticPolicy):
         strengths = np.zeros((_rule_kernels.FULL_HOUSE + 1, 13), np.int8)
         for kind, digits in _parse(_STRENGTHS).items():
             strengths[getattr(_rule_kernels, kind)] = digits
-        self._tables = strengths, np.array(_CHANCES), np.array(_BLUFFS)
+        self._tables = strengths, np.array(_FREQUENCIES), np.array(_BLUFFS)
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `archie_env.policy.Policy.probabilities`."""
         rows = checked_rows(observations, masks, self.rules)
-        chances = np.zeros(masks.shape, np.float32)
-        _rule_kernels.rule_chances(*self._reading, *self._tables, rows, masks, chances)
-        return chances
+        probabilities = np.zeros(masks.shape, np.float32)
+        _rule_kernels.rule_probabilities(*self._reading, *self._tables, rows, masks, probabilities)
+        return probabilities
