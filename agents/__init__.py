@@ -1,4 +1,4 @@
-"""Who plays: policies by name.
+"""Reference agents and trained policies, by name.
 
 >>> from agents import load, names
 >>> load("call_draw").name

@@ -1,6 +1,6 @@
-"""A trained network as a player: weights from a small file, inference in NumPy, so that playing needs no torch.
+"""Trained networks as policies.  Inference is in NumPy, so playing needs no torch.
 
-The file is an ``.npz`` archive of float32 arrays and one JSON text; no pickle is ever read.
+Weights come from an ``.npz`` archive of float32 arrays and one JSON string; pickles are never read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from archie_env.rules import Rules, as_rules
 FORMAT: Final = "archie-env ppo policy"
 VERSION: Final = 1
 _ROWS = 4096
-"""Decisions computed at a time: what they need stays in the cache."""
+"""Decisions computed at a time, so that their activations stay in the cache."""
 
 Weights = Mapping[str, NDArray[np.float32]]
 """``layer0.weight (inputs, units)``, ``layer0.bias``, ..., ``head.weight (units, actions + slots)``, ``head.bias``."""
@@ -34,9 +34,9 @@ Weights = Mapping[str, NDArray[np.float32]]
 
 @kernel
 def masked_softmax(logits: Any, keeps: Any, masks: Any, probabilities: Any) -> None:
-    """Add each slot's logit to the discard it names, then the softmax over legal actions.
+    """Add each slot's logit to its discard, then write the softmax over legal actions into ``probabilities``.
 
-    ``logits`` ``(n, actions + slots)`` is written to; ``keeps`` ``(n, slots)`` holds discard bits.
+    ``logits`` ``(n, actions + slots)`` is modified; ``keeps`` ``(n, slots)`` holds the discard bits of each slot.
     """
     actions = masks.shape[1]
     for i in range(len(logits)):
@@ -55,16 +55,16 @@ def masked_softmax(logits: Any, keeps: Any, masks: Any, probabilities: Any) -> N
 
 
 class PPOPolicy(FilePolicy, StochasticPolicy):
-    """A network's decisions.
+    """Samples actions from the output of a network.
 
     Args:
         weights: see `Weights`.
-        meta: ``hand_features`` and ``slots`` (bool) say what the network is built of; anything else is kept for the reader.
-        rules: what it plays.
-        greedy: take the likeliest action instead of drawing one.
+        meta: ``hand_features`` and ``slots`` (bool) give the architecture; other entries are kept as they are.
+        rules: the rules of the game.
+        greedy: take the most probable action instead of sampling.
 
     Raises:
-        ArchieError: for a ``meta`` that says neither, and for weights that are no finite numbers or do not fit.
+        ArchieError: for a ``meta`` without the architecture, and for weights that are not finite or do not fit it.
     """
 
     name = "ppo"
@@ -100,7 +100,7 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
             raise ArchieError(f"the head has {inputs} outputs: expected {outputs}")
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """See `Policy.probabilities`; raises `ArchieError` for rows of other rules and masks that allow nothing."""
+        """See `Policy.probabilities`; raises `ArchieError` for rows of other rules and masks without a legal action."""
         rows = checked_rows(observations, masks, self.rules)
         self._check_slots(rows)
         result = np.empty(masks.shape, np.float32)
@@ -117,7 +117,7 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
         return result
 
     def _check_slots(self, rows: NDArray[np.int8]) -> None:
-        """Raise `ArchieError` unless every slot shows one card: the kernel that reads them has tables of real hands only."""
+        """Raise `ArchieError` unless every slot shows exactly one card: the kernels index tables by the cards."""
         block, ranks = self._slot_block, len(self.rules.ranks)
         slots = rows[:, block.start : block.start + block.size].reshape(len(rows), *block.shape) != 0
         whole = (slots[:, :, :ranks].sum(axis=2) == 1) & (slots[:, :, ranks:].sum(axis=2) == 1)
@@ -139,21 +139,21 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
         masked_softmax(logits, keeps if self._slots else keeps[:, :0], masks, result)
 
     def save(self, path: str | Path) -> None:
-        """Write the file `load` reads, whole or not at all."""
+        """Write a file for `load`, atomically."""
         meta = self.meta | {"format": FORMAT, "version": VERSION, "rules": self.rules.to_dict()}
         write_archive(path, self.weights, meta)
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str | None = None, greedy: bool = False) -> PPOPolicy:
-        """A policy from its file.
+        """Load a policy from its file.
 
         Args:
-            path: what `save` wrote.
-            rules: what will be played; the file must be for the same.  None takes the file's.
-            greedy: take the likeliest action instead of drawing one.
+            path: a file that `save` wrote.
+            rules: the rules of the game, which must be those of the file; None takes the rules of the file.
+            greedy: take the most probable action instead of sampling.
 
         Raises:
-            ArchieError: for a file that is not ours, broken, of another version or for other rules.
+            ArchieError: for a file of another kind or version, a damaged file, or one for other rules.
         """
         return load_player(path, FORMAT, VERSION, rules, lambda arrays, meta: cls(arrays, meta, rules_of(meta), greedy), _check)
 

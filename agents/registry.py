@@ -1,4 +1,4 @@
-"""Names of players, and the players they stand for: importing this module registers them with `archie_env.policy`."""
+"""Names of the agents.  Importing this module registers them with `archie_env.policy`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _human(rules: Rules) -> Policy:
 
 
 def _ppo(path: str, rules: Rules) -> Policy:
-    from agents.ppo import PPOPolicy  # torch is not needed by the others
+    from agents.ppo import PPOPolicy
 
     policy: Policy = PPOPolicy.load(path, rules=rules)
     return policy
@@ -71,17 +71,17 @@ def _sb3(path: str, rules: Rules) -> Policy:
 
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
-"""Where the weights of the players that ship are."""
+"""Folder of the weights that ship."""
 
 _SHIPPED: Final = {"cfr_small": _cfr, "champion": _cfr, "ppo": _ppo}
-"""Players whose weights come with the code, and how a file of their kind is read; the file is of the player's name."""
+"""Agents that ship with weights in ``NAME.npz``, and the reader of each file."""
 _FROM_FILE: Final = {"ppo": _ppo, "ppo_greedy": _ppo_greedy, "solution": _solution, "cfr": _cfr, "sb3": _sb3}
 
 
 def _shipped(name: str, rules: Rules) -> Policy:
-    player = _SHIPPED[name](str(WEIGHTS / f"{name}.npz"), rules)
-    player.name = name
-    return player
+    policy = _SHIPPED[name](str(WEIGHTS / f"{name}.npz"), rules)
+    policy.name = name
+    return policy
 
 
 for _name, _factory in (
@@ -96,12 +96,12 @@ for _name, _read in _FROM_FILE.items():
 
 
 def names() -> tuple[str, ...]:
-    """The names `load` knows; ``ppo:PATH`` stands for every file of that kind."""
+    """Names that `load` accepts; ``ppo:PATH`` stands for every file of that kind."""
     return tuple(f"{name}PATH" if name.endswith(":") else name for name in registered_policies())
 
 
 def weights_file(name: str) -> Path | None:
-    """The file that a player of that name is read from; None for those that have none."""
+    """File from which `load` reads the agent ``name``; None if it needs no file."""
     kind, colon, path = name.partition(":")
     if colon:
         return Path(path) if path and kind in _FROM_FILE else None

@@ -1,7 +1,6 @@
-"""Rows of the information state as kernels read them: where a row keeps what, checks, and the hand in it.
+"""Rows of the information state for kernels: the layout of a row, checks, and the hand in it.
 
-Kernels see int8 rows and a ``LAYOUT``; nothing else.  Hands are ascending and padded with ``NO_CARD`` to five places, as in the
-engine.
+Kernels take int8 rows and a `LAYOUT` record.  Hands ascend and are padded with ``NO_CARD`` to five cards, as in the engine.
 """
 
 from __future__ import annotations
@@ -21,29 +20,26 @@ from archie_env.rulebook import highest_low_rank, lowest_qualifying_high
 from archie_env.rules import Rules
 
 RANKS = 13
-
-
 NO_RANK = -1
-
 
 LAYOUT = np.dtype(
     [
-        ("held", "i2"),  # first entry of the block, and so on
+        ("held", "i2"),  # index of the first entry of each block
         ("wagers", "i2"),
         ("other_draws", "i2"),
         ("phase", "i2"),
         ("dealer", "i2"),
         ("owed", "i2"),
         ("pot", "i2"),
-        ("pot_unit", "i2"),  # chips in a step of the pot's entry
-        ("owed_unit", "i2"),  # chips in a step of the owed entry
-        ("actions", "i2"),  # betting actions that a round has room for
+        ("pot_unit", "i2"),  # chips per step of the pot entry
+        ("owed_unit", "i2"),  # chips per step of the owed entry
+        ("actions", "i2"),  # betting actions that a round can hold
         ("draws", "i2"),
         ("hand_size", "i2"),
         ("max_discard", "i2"),
-        ("low_limit", "i2"),  # highest rank a low may hold, -1: there is no low
+        ("low_limit", "i2"),  # highest ace-low rank of a low; -1 under rules without a low
         ("flushes", "i2"),
-        ("high_qualifier", "i2"),  # lowest value that qualifies
+        ("high_qualifier", "i2"),  # lowest high value that qualifies
         ("deck_size", "i2"),
         ("deck", "i1", (52,)),
     ],
@@ -53,7 +49,7 @@ LAYOUT = np.dtype(
 
 @kernel
 def read_round(layout, row):
-    """The betting round, or the round before the draw."""
+    """The betting round, or in a draw the betting round before it."""
     for phase in range(2 * layout["draws"] + 1):
         if row[layout["phase"] + phase]:
             return phase >> 1
@@ -62,7 +58,7 @@ def read_round(layout, row):
 
 @kernel
 def read_hand(layout, row, r, hand):
-    """Write the cards held in round r into ``hand``."""
+    """Write the cards held in round ``r`` into ``hand`` ``(5,)``."""
     at, k = layout["held"] + r * layout["deck_size"], 0
     for column in range(layout["deck_size"]):
         if row[at + column]:
@@ -74,7 +70,7 @@ def read_hand(layout, row, r, hand):
 
 @kernel
 def count_ranks(hand, counts):
-    """Write into ``counts`` ``(13,)`` how many cards of each rank, deuce first, the hand holds."""
+    """Write the number of cards of each rank, deuce first, into ``counts`` ``(13,)``."""
     for k in range(RANKS):
         counts[k] = 0
     for i in range(MAX_HAND):
@@ -84,7 +80,7 @@ def count_ranks(hand, counts):
 
 @functools.cache
 def layout(rules: Rules) -> NDArray[np.void]:
-    """``(1,)``: where rows of these rules keep what the kernels read."""
+    """``(1,)`` record of `LAYOUT` for rows of these rules."""
     record = np.zeros(1, LAYOUT)
     blocks = {block.name: block for block in fields(rules)}
     for name in ("held", "wagers", "other_draws", "phase", "dealer", "owed", "pot"):
@@ -103,10 +99,10 @@ def layout(rules: Rules) -> NDArray[np.void]:
 
 @kernel
 def first_impossible(layouts: Any, rows: Any, masks: Any) -> Any:
-    """The first of the rows ``(n, d)`` that no player can be shown, or -1: too many cards in a betting round, no whole hand in
-    its own, or no legal action.
+    """Index of the first impossible row of ``(n, d)``, or -1.
 
-    What reads hands has room for as many cards as the rules deal.
+    A row is impossible with too many cards in a betting round, without a whole hand in the present one, or without a legal
+    action.  Kernels rely on this: their buffers have room for one hand.
     """
     layout = layouts[0]
     size, deck_size, at = np.int64(layout["hand_size"]), np.int64(layout["deck_size"]), np.int64(layout["held"])
@@ -121,7 +117,7 @@ def first_impossible(layouts: Any, rows: Any, masks: Any) -> Any:
         now = read_round(layout, row)
         for r in range(rounds):
             held = row[at + r * deck_size : at + (r + 1) * deck_size]
-            cards = np.int8(0)  # a narrow sum is what makes this loop fast
+            cards = np.int8(0)  # a narrow sum keeps this loop fast
             for column in range(deck_size):
                 cards = np.int8(cards + np.int8(held[column] != 0))
             if cards > size or (r == now and cards < size):
@@ -135,10 +131,10 @@ def _shape(rules: Rules) -> tuple[int, int]:
 
 
 def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDArray[np.int8]:
-    """``(n, d)`` int8 rows of these rules, or an error: a kernel would read other memory from rows of other rules.
+    """Return ``observations`` as ``(n, d)`` int8 rows of these rules; kernels would read out of bounds in any others.
 
     Raises:
-        ArchieError: for anything but arrays of numbers, of the shapes of these rules, with a whole hand and a legal action in
+        ArchieError: unless both are arrays of numbers, of the shapes of these rules, with a whole hand and a legal action in
             each row.
     """
     d, a = _shape(rules)
@@ -152,7 +148,7 @@ def checked_rows(observations: Observations, masks: Masks, rules: Rules) -> NDAr
             f"expected (n, {d}) and (n, {a}) under rules {rules.name!r}"
         )
     if observations.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):  # a row of nan holds no hand
+        with np.errstate(invalid="ignore"):  # a row of NaN fails the check below
             rows = unscaled(observations, rules)
     else:
         rows = observations.astype(np.int8, copy=False)

@@ -1,6 +1,6 @@
-"""The simplest opponents: always call or always raise, standing pat or drawing sensibly.
+"""Scripted policies: always call or always raise, and stand pat or draw sensibly.
 
-They are fixed reference points: a strategy that cannot beat them has learnt nothing, and winning much from them proves little.
+They are fixed reference points.  A strategy that cannot beat them has learned nothing; beating them by a lot proves little.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from archie_env.rules import Rules, as_rules
 
 
 class ScriptedPolicy:
-    """One bet for every occasion.
+    """Makes the same betting decision everywhere.
 
     Args:
-        name: what tables call it.
-        raises: bet and raise while that is legal, else check and call.
-        draws: draw sensibly, else stand pat.
+        name: label in tables.
+        raises: bet and raise whenever legal; otherwise check and call.
+        draws: draw sensibly; otherwise stand pat.
         rules: a preset's name or a `Rules` value.
     """
 
@@ -31,14 +31,14 @@ class ScriptedPolicy:
         self._tables = rulebook(self.rules), layout(self.rules)
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator | None = None) -> Actions:
-        """See `archie_env.policy.Policy.act`; ``rng`` is not used."""
+        """See `archie_env.policy.Policy.act`; ``rng`` is unused."""
         rows = checked_rows(observations, masks, self.rules)
         actions = np.empty(len(rows), np.int64)
         _kernels.scripted_actions(*self._tables, rows, masks, *self._choice, actions)
         return actions
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """See `archie_env.policy.Policy.probabilities`: 1 for the action it takes."""
+        """See `archie_env.policy.Policy.probabilities`: 1 for the chosen action."""
         certain = np.zeros(masks.shape, np.float32)
         certain[np.arange(len(masks)), self.act(observations, masks)] = 1
         certain[masks == 0] = 0
