@@ -265,7 +265,7 @@ def test_matches_and_tournaments_take_a_module_and_name(
 ) -> None:
     write(folder, BOT)
     assert command(monkeypatch, "evaluation.duplicate", "my_bots:MyBot", "call", "--deals", "64") == 0
-    assert "my_bots:MyBot v call: 64 deals" in capsys.readouterr().out
+    assert "my_bots:MyBot v call: 64 " in capsys.readouterr().out
     assert command(monkeypatch, "evaluation.tournament", "my_bots:MyBot", "call", "--deals", "64", "--out", "results") == 0
     assert "my_bots:MyBot" in capsys.readouterr().out
     assert command(monkeypatch, "evaluation.duplicate", "my_bots:MyBto", "call", "--deals", "64") == 2
