@@ -1,6 +1,6 @@
-"""What a table strategy tells apart: classes of hands, of discards and of the public past, as plain arrays.
+"""The abstraction of a table strategy as plain arrays: classes of hands, discard options and classes of the public past.
 
-`training.cfr.abstraction` makes them, the file of a strategy carries them, and whoever plays it needs nothing else.
+`training.cfr.abstraction` builds the arrays, and the file of a strategy holds them, so that nothing else is needed to play it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ PARTS: Final[Mapping[str, tuple[int, ...]]] = {
     "own": (4, DISCARD_HISTORIES),
     "other": (4, DISCARD_HISTORIES),
 }
-"""The arrays of an abstraction and their shapes.  All but ``slots`` hold classes from 0."""
+"""The arrays of an abstraction in its file, and their shapes.
+
+``early`` and ``final`` hold the buckets of hands before a draw and at the showdown, ``slots`` the discard options of a hand as
+bits.  The others hold classes of the public past: of pots, last raisers, own and other discard counts.
+"""
 _MOST: Final[Mapping[str, int]] = {
     "early": CLASSES - 1,
     "final": CLASSES - 1,
@@ -58,7 +62,7 @@ _MOST: Final[Mapping[str, int]] = {
     "own": DISCARD_HISTORIES - 1,
     "other": DISCARD_HISTORIES - 1,
 }
-"""The largest value of each: there can't be more classes than entries."""
+"""The largest value of each array: there can't be more classes than entries."""
 _KINDS: Final[Mapping[str, type[np.integer[Any]]]] = {
     "early": np.int32,
     "final": np.int32,
@@ -68,16 +72,16 @@ _KINDS: Final[Mapping[str, type[np.integer[Any]]]] = {
     "own": np.int16,
     "other": np.int16,
 }
-"""The type that each is kept as."""
+"""The type of each array in memory."""
 
 
 def has_tables(rules: Rules) -> bool:
-    """Whether table strategies have a place for these rules."""
+    """Whether table strategies can hold these rules."""
     return rules.draws >= 1 and rules.draw_order == "simultaneous"
 
 
 def check_rules(rules: Rules) -> None:
-    """Raise `ArchieError` for rules that table strategies have no place for."""
+    """Raise `ArchieError` for rules that table strategies can't hold."""
     if not has_tables(rules):
         raise ArchieError(
             f"rules {rules.name}: draws {rules.draws}, draw_order {rules.draw_order!r}: expected simultaneous draws, at least 1"
@@ -143,7 +147,7 @@ def _check_parts(rules: Rules, parts: Mapping[str, NDArray[Any]]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Abstraction:
-    """Arrays of `PARTS`, and the record of them that kernels read."""
+    """Checked arrays of `PARTS`, and the record of them that kernels read.  Nothing of it can be written to."""
 
     rules: Rules
     parts: Mapping[str, NDArray[Any]]
@@ -154,7 +158,10 @@ class Abstraction:
 
     @classmethod
     def of(cls, rules: Rules, parts: Mapping[str, NDArray[Any]]) -> Abstraction:
-        """From arrays, checked: a kernel would read other memory through wrong ones.
+        """Check arrays and make an abstraction of them.
+
+        Kernels read other memory through wrong indices, and files come from strangers: every value is checked before it is
+        cast, and every product is one of Python ints.
 
         Raises:
             ArchieError: naming the array and what was expected.
@@ -205,12 +212,12 @@ class Abstraction:
 
     @property
     def hands(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """``early``, ``final`` and ``slots``, as kernels take them."""
+        """Draw buckets ``(classes,)``, showdown buckets ``(classes,)`` and discard options ``(classes, 8)``, for kernels."""
         return self.parts["early"], self.parts["final"], self.parts["slots"]
 
     @property
     def information_sets(self) -> int:
-        """Decisions told apart; some are never reached."""
+        """Number of decisions that are distinguished; some are never reached."""
         nodes = 0
         a = self.record[0]
         for r in range(self.rules.rounds):
@@ -221,7 +228,7 @@ class Abstraction:
 
 
 def classify(hands: NDArray[np.int64], rules: Rules) -> Ints:
-    """``(n, 5)`` ascending hands, empty places 52 -> ``(n,)`` classes."""
+    """Return the classes ``(n,)`` of ascending hands ``(n, 5)``, padded with 52."""
     found = np.empty(len(hands), np.int64)
     _cfr_kernels.classify_hands(np.ascontiguousarray(hands), bool(rules.flushes and rules.hand_size == 5), found)
     return found

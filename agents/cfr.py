@@ -1,7 +1,7 @@
-"""Strategies found by counterfactual regret minimisation over an abstraction, as players: tables from a compact file.
+"""Players from strategies of counterfactual regret minimisation over an abstraction.
 
-The file is an ``.npz`` archive: probabilities in 255ths, the abstraction that indexes them, and one JSON text; no pickle is
-ever read.  `training.cfr` writes it.
+The file is an ``.npz`` archive of `agents.archive`: probabilities in 255ths, the abstraction that indexes them, and one JSON
+text.  `training.cfr` writes it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ STEPS: Final = 255
 
 
 class CFRPolicy(FilePolicy):
-    """Plays what the tables say.
+    """Plays by tables of probabilities.
 
     Args:
-        abstraction: what they are indexed by.
-        bets: ``(bet_blocks, width)`` uint8: for each of the player's nodes in the round, 255ths of fold, call and raise.
-        draws: ``(draw_blocks, 8)`` uint8: 255ths of the discards ``slots`` names for the hand's class.
-        meta: kept for the reader; ``rules`` are those of the abstraction.
+        abstraction: the index of the tables.
+        bets: ``(bet_blocks, width)`` uint8: 255ths of fold, call and raise for each of the player's nodes in the round.
+        draws: ``(draw_blocks, 8)`` uint8: 255ths of the discard options of the hand's class.
+        meta: further values for the file.
 
     Raises:
         ArchieError: for tables that do not fit the abstraction.
@@ -87,11 +87,11 @@ class CFRPolicy(FilePolicy):
 
     @property
     def weights(self) -> dict[str, NDArray[Any]]:
-        """All that it plays by, by name."""
+        """All arrays of the player by name."""
         return {"bets": self.bets, "draws": self.draws, **self.abstraction.parts}
 
     def index(self, observations: Observations, masks: Masks) -> NDArray[np.int64]:
-        """``(n, 4)``: whether each row is a draw, its block in ``bets`` or ``draws``, the player's node, the hand's class."""
+        """Return the index of each row, ``(n, 4)``: 1 for a draw, block of ``bets`` or ``draws``, node, class of the hand."""
         rows = checked_rows(observations, masks, self.rules)
         index = np.empty((len(rows), 4), np.int64)
         _cfr_kernels.find_decisions(*self._tables[:5], rows, index)
@@ -105,10 +105,10 @@ class CFRPolicy(FilePolicy):
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str | None = None) -> CFRPolicy:
-        """A strategy from its file.
+        """Read a strategy from its file.
 
         Raises:
-            ArchieError: for a file that is not ours, broken, of another version or for other rules.
+            ArchieError: for a file that is damaged, of another form or version, or for other rules.
         """
 
         def make(arrays: Arrays, meta: Meta) -> CFRPolicy:
@@ -123,7 +123,7 @@ class CFRPolicy(FilePolicy):
 
 
 def _check(headers: Mapping[str, Header], meta: Meta) -> None:
-    """Raise `ArchieError` for the headers of a file that is no strategy."""
+    """Raise `ArchieError` unless the headers are those of a strategy."""
     check_names(headers, dict.fromkeys(("bets", "draws", *PARTS)), "a whole strategy")
     for name in PARTS:
         check_header(name, headers[name])

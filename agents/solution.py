@@ -1,6 +1,6 @@
-"""Near-equilibria of the small games as players: tables over every information set, rank-isomorphic, from a compact file.
+"""Players from near-equilibria of the small games: rank-isomorphic tables over every information set.
 
-The file is an ``.npz`` archive: probabilities in 255ths, the lists that index them, and one JSON text; no pickle is ever read.
+The file is an ``.npz`` archive of `agents.archive`: probabilities in 255ths, the lists that index them, and one JSON text.
 `evaluation.exploitability.solver` writes it.
 """
 
@@ -37,7 +37,7 @@ def save_solution(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Ma
 
     Args:
         path: a file; its folder is made.
-        arrays: ``first (nodes, hands, 3)``, ``draw0``, ``draw1`` ``(lines, told, hands, discards)``, ``last0``, ``last1``
+        arrays: ``first (nodes, hands, 3)``, ``draw0``, ``draw1`` ``(lines, known, hands, discards)``, ``last0``, ``last1``
             ``(lines, histories, counts, nodes, 3)``: probabilities, by position; and their index: ``hands (hands, kinds)``,
             ``discard_of_subset (hands, 2^cards)``, ``histories (histories, 2 + kinds)``: hand, discard, new cards by rank.
         meta: ``rules``, ``lines``, ``first_nodes`` and ``last_nodes`` (by position) as betting paths; more is kept.
@@ -47,7 +47,7 @@ def save_solution(path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Ma
 
 
 def _check_paths(name: str, paths: Any, most: int) -> int:
-    """How many betting paths these are; raises `ArchieError` unless each is a list of at most ``most`` calls and raises."""
+    """Return the number of betting paths; raise `ArchieError` unless each is a list of at most ``most`` calls and raises."""
     if not (
         isinstance(paths, list)
         and paths
@@ -67,14 +67,14 @@ def _check_header(name: str, header: Header | NDArray[Any]) -> None:
 
 
 def _check(headers: Mapping[str, Header], meta: Meta) -> None:
-    """Raise `ArchieError` for the headers of a file that is no solution."""
+    """Raise `ArchieError` unless the headers are those of a solution."""
     check_names(headers, dict.fromkeys(_NAMES), "a whole solution")
     for name in _NAMES:
         _check_header(name, headers[name])
 
 
 def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], rules: Rules) -> None:
-    """Raise `ArchieError` unless every table and list is there, of the shapes the others give it, and points nowhere else."""
+    """Raise `ArchieError` unless all tables and lists are there, their shapes fit together, and all indices are in range."""
     for name in _PATHS:
         if name not in meta:
             raise ArchieError(f"{name} is missing: expected a whole solution")
@@ -88,7 +88,7 @@ def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], ru
     if not isinstance(last, list) or len(last) != 2:
         raise ArchieError(f"last_nodes {repr(last)[:200]}: expected a list for each position")
     hands, histories, ranks, counts = len(arrays["hands"]), len(arrays["histories"]), len(rules.ranks), rules.max_discard + 1
-    told = counts if rules.draw_order == "sequential" else 1
+    known = counts if rules.draw_order == "sequential" else 1
     discards = arrays["draw0"].shape[-1]
     expected: dict[str, tuple[int, ...]] = {
         "hands": (hands, ranks),
@@ -99,7 +99,7 @@ def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], ru
     for p in (0, 1):
         nodes = _check_paths(f"last_nodes[{p}]", last[p], most)
         expected |= {
-            f"draw{p}": (lines, told if p == 0 else 1, hands, discards),
+            f"draw{p}": (lines, known if p == 0 else 1, hands, discards),
             f"last{p}": (lines, histories, counts, nodes, 3),
         }
     for name, shape in expected.items():
@@ -118,7 +118,7 @@ def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], ru
 
 
 class SolutionPolicy(FilePolicy, StochasticPolicy):
-    """Plays what a solution says; which of several equal cards it throws is left to chance.
+    """Plays by the tables of a solution.  Of several cards of one rank it discards a random one.
 
     Args:
         arrays, meta: see `save_solution`, the probabilities in 255ths.
@@ -160,10 +160,10 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str | None = None) -> SolutionPolicy:
-        """A solution from its file.
+        """Read a solution from its file.
 
         Raises:
-            ArchieError: for a file that is not ours, broken, of another version or for other rules.
+            ArchieError: for a file that is damaged, of another form or version, or for other rules.
         """
         return load_player(path, FORMAT, VERSION, rules, cls, _check, "solved")
 
@@ -188,65 +188,65 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
         """See `archie_env.policy.Policy.probabilities`."""
         rows = checked_rows(observations, masks, self.rules)
         phase = self._part(rows, "phase").argmax(axis=1)
-        chances = np.zeros(masks.shape)
+        probabilities = np.zeros(masks.shape)
         for number, read in enumerate((self._first, self._draw, self._last)):
-            places = np.flatnonzero(phase == number)
-            if len(places):
-                read(rows[places], places, chances)
-        chances *= masks
-        total = chances.sum(axis=1, keepdims=True)
-        chances = np.where(total > 0, chances, masks)  # a table of zeros: never reached by play of its own
-        result: Probabilities = (chances / np.maximum(chances.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
+            index = np.flatnonzero(phase == number)
+            if len(index):
+                read(rows[index], index, probabilities)
+        probabilities *= masks
+        total = probabilities.sum(axis=1, keepdims=True)
+        probabilities = np.where(total > 0, probabilities, masks)  # zeros: a situation that its own play never reaches
+        result: Probabilities = (probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
         return result
 
-    def _first(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+    def _first(self, rows: NDArray[np.int8], index: Ints, probabilities: NDArray[np.float64]) -> None:
         node, hand = self._first_nodes.find(self._betting(rows, 0)), self._hands.find(self._ranks(rows, 0) @ self._base)
-        chances[places, FOLD:DISCARD] = self._tables[0][node, hand]
+        probabilities[index, FOLD:DISCARD] = self._tables[0][node, hand]
 
-    def _draw(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+    def _draw(self, rows: NDArray[np.int8], index: Ints, probabilities: NDArray[np.float64]) -> None:
         line, hand = self._lines.find(self._betting(rows, 0)), self._hands.find(self._ranks(rows, 0) @ self._base)
-        heard = self._part(rows, "other_draws")[:, 0].argmax(axis=1)
+        counts = self._part(rows, "other_draws")[:, 0].argmax(axis=1)
         blind = self._part(rows, "dealer") == 0
         ways = (self._subsets[hand][:, :, None] == self._subsets[hand][:, None, :]).sum(axis=2)
         for position in (0, 1):
             mine = np.flatnonzero(blind == position)
             table = self._tables[1 + position]
-            told = heard[mine] if table.shape[1] > 1 else 0
+            known = counts[mine] if table.shape[1] > 1 else 0
             subset = self._subsets[hand[mine]]
-            chosen = table[line[mine, None], np.reshape(told, (-1, 1)), hand[mine, None], np.maximum(subset, 0)]
-            chances[places[mine], DISCARD:] = np.where(subset >= 0, chosen / ways[mine], 0)
+            chosen = table[line[mine, None], np.reshape(known, (-1, 1)), hand[mine, None], np.maximum(subset, 0)]
+            probabilities[index[mine], DISCARD:] = np.where(subset >= 0, chosen / ways[mine], 0)
 
-    def _last(self, rows: NDArray[np.int8], places: Ints, chances: NDArray[np.float64]) -> None:
+    def _last(self, rows: NDArray[np.int8], index: Ints, probabilities: NDArray[np.float64]) -> None:
         line, other = self._lines.find(self._betting(rows, 0)), self._part(rows, "other_draws")[:, 0].argmax(axis=1)
         before, after = self._part(rows, "held")[:, 0], self._part(rows, "held")[:, 1]
         hand = self._hands.find(self._ranks(rows, 0) @ self._base)
         new = ((after > before).reshape(len(rows), len(self.rules.ranks), -1).sum(axis=2)) @ self._base
-        discard = self._subsets[hand, self._thrown(before, after)]
+        discard = self._subsets[hand, self._discarded(before, after)]
         history = self._histories.find(self._history_number(hand, discard, new))
         blind = self._part(rows, "dealer") == 0
         path = self._betting(rows, 1)
         for position in (0, 1):
             mine = np.flatnonzero(blind == position)
             node = self._last_nodes[position].find(path[mine])
-            chances[places[mine], FOLD:DISCARD] = self._tables[3 + position][line[mine], history[mine], other[mine], node]
+            probabilities[index[mine], FOLD:DISCARD] = self._tables[3 + position][line[mine], history[mine], other[mine], node]
 
-    def _thrown(self, before: NDArray[np.int8], after: NDArray[np.int8]) -> Ints:
-        """``(n,)``: bits of the ascending first hand's cards that are gone."""
+    def _discarded(self, before: NDArray[np.int8], after: NDArray[np.int8]) -> Ints:
+        """``(n,)``: the discarded cards of the first hand, as bits of its ascending cards."""
         slot = np.cumsum(before, axis=1, dtype=np.int64) - 1
         bits: Ints = (((before == 1) & (after == 0)) << np.maximum(slot, 0)).sum(axis=1)
         return bits
 
 
 class _Index:
-    """Places of numbers in a list."""
+    """Index of numbers in a list."""
 
     def __init__(self, numbers: Ints, what: str) -> None:
         self._order = np.argsort(numbers)
         self._sorted, self._what = numbers[self._order], what
 
     def find(self, wanted: Ints) -> Ints:
-        """The places ``(n,)`` of these numbers."""
+        """Return the index ``(n,)`` of each number."""
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
         if (self._sorted[at] != wanted).any():
-            raise ArchieError(f"a row whose {self._what} the solution does not know: expected rows of its own rules")
+            raise ArchieError(f"a row whose {self._what} the solution does not have: expected rows of its own rules")
         return self._order[at]
