@@ -27,7 +27,7 @@ from tests.ppo_runs import ROOT, SMALL, small, warm
 from training.monitoring import self_play_statistics
 from training.ppo import checkpoint
 from training.ppo._kernels import draw_actions
-from training.ppo.algorithm import Rollout
+from training.ppo.algorithm import SelfPlayBuffer
 from training.ppo.cloning import clone
 from training.ppo.config import Config
 from training.ppo.network import ArchiePolicy
@@ -35,7 +35,7 @@ from training.ppo.state import TrainingState
 from training.ppo.vec_env import SingleAgentVecEnv
 
 
-def expected_advantages(rollout: Rollout, last_values: Any, last_done: Any, decay: float) -> NDArray[Any]:
+def expected_advantages(rollout: SelfPlayBuffer, last_values: Any, last_done: Any, decay: float) -> NDArray[Any]:
     """Each player's decisions of each hand as a list of its own, then the definition: a decayed sum of its errors."""
     steps, games = rollout.shape
     last_position = rollout.batch.games["turn"]
@@ -58,7 +58,7 @@ def expected_advantages(rollout: Rollout, last_values: Any, last_done: Any, deca
     return advantages
 
 
-def played(run: TrainingState) -> Rollout:
+def played(run: TrainingState) -> SelfPlayBuffer:
     """The rollout of a run that has played once and not learnt."""
     model = run.model
     model.collect_rollouts(run.env, run._callback, model.rollout_buffer, run.config.rollout.num_steps)
@@ -66,7 +66,7 @@ def played(run: TrainingState) -> Rollout:
 
 
 def now(run: TrainingState) -> th.Tensor:
-    """What the network is given for the decisions to come."""
+    """The inputs of the network at the present decisions."""
     extractor = run.model.policy.features_extractor
     inputs = th.empty(len(run.batch), extractor.features_dim, dtype=extractor.dtype)
     extractor.read(run.batch.observations, run.batch.hidden, inputs)

@@ -1,4 +1,4 @@
-"""The exploiter: a player trained against one fixed policy, whatever that policy is."""
+"""A PPO policy trained against one fixed policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from training.ppo.best_response import best_response_config, train_best_response
 
 
 class Nameless(StochasticPolicy):
-    """Always folds to a wager, and counts what it was asked."""
+    """Always folds to a wager, and counts its decisions."""
 
     def __init__(self) -> None:
         self.asked, self.as_dealer = 0, 0

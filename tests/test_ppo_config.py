@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from archie_env.errors import ConfigError
 from tests.ppo_runs import ROOT, SMALL, small, toml_of
 from training.ppo.config import Config
-from training.ppo.trainer import CHECKPOINT, main
+from training.ppo.trainer import CHECKPOINT, POLICY, main, train
 from training.settings import Settings
 
 
@@ -181,3 +181,14 @@ def test_the_command_line_reports_bad_input_in_one_line(tmp_path: Path, capsys: 
     (tmp_path / "broken.toml").write_text("seed = ")
     assert main(["--config", str(tmp_path / "broken.toml")]) == 2
     assert "not TOML" in capsys.readouterr().err
+
+
+def test_lines_go_to_standard_output_and_no_bar_into_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.toml").write_text(toml_of(SMALL))
+    assert main(["--config", str(tmp_path / "small.toml"), "--seed", "3", "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr()
+    assert "  mbb/hand (SE) v uniform " in printed.out.splitlines()[0]
+    assert printed.out.splitlines()[-1] == f"{tmp_path / 'run' / POLICY}: load it as ppo:{tmp_path / 'run' / POLICY}"
+    assert printed.err == ""
+    train(small(), tmp_path / "quiet")
+    assert capsys.readouterr() == ("", "")

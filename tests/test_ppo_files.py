@@ -67,7 +67,7 @@ def test_a_file_that_is_not_a_whole_policy_of_this_version_is_refused(damage: st
 
 
 def load_spoilt(path: Path, meta: dict[str, Any], weights: dict[str, Any]) -> PPOPolicy:
-    """What is loaded from the file of a good policy with these parts in place of its own; None takes one out."""
+    """Load the file of a good policy with some parts replaced; None removes one."""
     policy = TrainingState(small()).policy()
     policy.save(path)
     arrays, told = read_archive(path, "archie-env ppo policy", 1)
@@ -238,7 +238,7 @@ def resumed_from(arrays: Arrays, meta: Meta, path: Path) -> TrainingState:
 
 @functools.cache
 def unfinished_run() -> TrainingState:
-    """One run for all of these files: what was restored before makes no difference, and building one takes time."""
+    """One run for all of these files: earlier restores make no difference, and building one takes time."""
     return TrainingState(small())
 
 

@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 Several = Annotated[tuple[Item, ...], Field(strict=False)]
 """A list in the file, a tuple in the model."""
 AgentName = Annotated[str, Field(title="a name that agents.load takes")]
-"""``title`` is what an error names as allowed, where type and bounds do not say it."""
+"""``title`` is the text after "expected" in an error, where type and bounds do not suffice."""
 
 _TYPES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
@@ -41,9 +41,7 @@ _TYPES: Final = {int: "a whole number", float: "a number", bool: "true or false"
 class Settings(BaseModel):
     """A table of a configuration file."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_default=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys of version 0.1 and their names now; a file with an old key is refused with the new one."""
 
@@ -98,7 +96,7 @@ class RunSettings(Settings):
     """A configuration of a training run."""
 
     rules: Annotated[str | dict[str, Any], PlainValidator(_known_rules)] = "archie"
-    """What is played: a preset's name, or a table of options of `archie_env.rules.Rules`."""
+    """The rules: a preset's name, or a table of options of `archie_env.rules.Rules`."""
 
     def resolved_rules(self) -> Rules:
         """Return the rules of the run."""

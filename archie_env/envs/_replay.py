@@ -1,4 +1,4 @@
-"""Hands in progress as their actions: what a file may hold, since the engine replays it and refuses what is not legal."""
+"""Hands in progress as lists of actions, a form safe to read from files: the engine replays them and refuses illegal ones."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from training.ppo._kernels import draw_actions, two_seat_advantages
 from training.ppo.network import ArchiePolicy
 
 
-class Rollout:
+class SelfPlayBuffer:
     """``steps`` decisions in each of the games of ``batch``; every array is ``(steps, games)`` or ``(steps, games, ...)``.
 
     Args:
@@ -81,16 +81,16 @@ class Rollout:
 
 
 class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no types
-    """See the module.  ``rollout_buffer_class`` is `Rollout`, the environment a `SingleAgentVecEnv` of its batch."""
+    """See the module.  ``rollout_buffer_class`` is `SelfPlayBuffer`, the environment a `SingleAgentVecEnv` of its batch."""
 
     policy: ArchiePolicy
-    rollout_buffer: Rollout
+    rollout_buffer: SelfPlayBuffer
     critic_alone: bool = False
     """Whether updates leave the actor unchanged."""
     _last_episode_starts: NDArray[np.bool_]
 
     def collect_rollouts(
-        self, env: Any, callback: BaseCallback, rollout_buffer: Rollout, n_rollout_steps: int, use_masking: bool = True
+        self, env: Any, callback: BaseCallback, rollout_buffer: SelfPlayBuffer, n_rollout_steps: int, use_masking: bool = True
     ) -> bool:
         """Play ``n_rollout_steps`` decisions in each game."""
         batch, extractor = rollout_buffer.batch, self.policy.features_extractor
@@ -115,7 +115,7 @@ class SelfPlayPPO(MaskablePPO):  # type: ignore[misc]  # sb3-contrib ships no ty
         callback.on_rollout_end()
         return True
 
-    def _decide(self, rollout: Rollout, t: int) -> NDArray[np.float32]:
+    def _decide(self, rollout: SelfPlayBuffer, t: int) -> NDArray[np.float32]:
         """Sample the actions of step t and record their log-probabilities; returns values ``(games,)``."""
         batch, inputs = rollout.batch, rollout.inputs[t]
         self.policy.features_extractor.read(batch.observations, batch.hidden, inputs)

@@ -68,7 +68,7 @@ class Progress(Settings):
 
 
 class Meta(Settings):
-    """What a checkpoint holds beside arrays and the configuration."""
+    """Contents of a checkpoint beside arrays and the configuration."""
 
     progress: Progress
     generators: Generators

@@ -170,7 +170,7 @@ class Config(RunSettings):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        """Check what depends on several fields."""
+        """Check constraints between fields."""
         opponents, rollout = self.opponents, self.rollout
         if opponents.self_play + opponents.snapshots + sum(opponents.named.values()) <= 0:
             raise ValueError("opponents: every share is 0, expected at least one above it")

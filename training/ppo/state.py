@@ -18,7 +18,7 @@ from archie_env._core.seats import BOTH
 from archie_env.envs.learner import SingleAgentBatch
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
-from training.ppo.algorithm import Rollout, SelfPlayPPO
+from training.ppo.algorithm import SelfPlayBuffer, SelfPlayPPO
 from training.ppo.cloning import clone
 from training.ppo.config import Config
 from training.ppo.network import ArchiePolicy, cpu_has_bfloat16
@@ -97,7 +97,7 @@ class TrainingState:
             clip_range=learning.clip_range,
             vf_coef=learning.vf_coef,
             max_grad_norm=learning.max_grad_norm,
-            rollout_buffer_class=Rollout,
+            rollout_buffer_class=SelfPlayBuffer,
             rollout_buffer_kwargs={"batch": self.batch, "generator": self.generator},
             policy_kwargs={
                 "rules": self.rules.to_dict(),
