@@ -24,7 +24,8 @@ from archie_env.policy import Actions, Masks, Observations, Policy, Probabilitie
 from archie_env.rules import PRESETS, Rules
 from evaluation.aivat import _kernels as kernels
 from evaluation.aivat import value_function as aivat_value
-from evaluation.aivat.match import TERMS, AdjustedMatch, format_adjusted, main, play_adjusted, tells_probabilities
+from evaluation.aivat.command import format_adjusted, main
+from evaluation.aivat.match import TERMS, AdjustedMatch, play_adjusted, tells_probabilities
 from evaluation.aivat.value_function import Floats, ValueFunction, learn
 from evaluation.duplicate.match import play_match
 from evaluation.estimates import PairTotals
@@ -418,8 +419,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     settings = ["--rules", "mini", "--deals", "300", "--learn-deals", "200", "--seed", "1", "--samples", "8"]
     assert main(["rule_based", "uniform", *settings, "--json", str(file)]) == 0
     text = capsys.readouterr().out
-    assert "300 deals played twice, rules mini, seed 1" in text
-    assert "learnt from rule_based v uniform, 200 deals played twice, seed 2" in text
+    assert "300 duplicate deals, rules mini, seed 1" in text
+    assert "learnt from rule_based v uniform, 200 duplicate deals, seed 2" in text
     values = json.loads(file.read_text())
     assert values["manifest"]["agents"] == ["rule_based", "uniform"]
     assert values["adjusted"]["mbb_standard_error"] < values["raw"]["mbb_standard_error"] / 1.5

@@ -31,7 +31,7 @@ from evaluation.tournament.crosstable import Crosstable, format_crosstable
 from evaluation.tournament.round_robin import Conditions, play, read, write
 
 
-@pytest.mark.parametrize("module", ["duplicate.command", "aivat.match", "exploitability.measure"])
+@pytest.mark.parametrize("module", ["duplicate.command", "aivat.command", "exploitability.measure"])
 def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
     ("module", "name", "arguments"),
     [
         ("duplicate.command", "play_match", ["call", "uniform"]),
-        ("aivat.match", "learn", ["call", "uniform"]),
+        ("aivat.command", "learn", ["call", "uniform"]),
         ("exploitability.measure", "measure", ["call"]),
         ("exploitability.solver", "solve", []),
         ("exploitability.showdowns", "showdowns", []),

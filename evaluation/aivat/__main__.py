@@ -2,6 +2,6 @@
 
 import sys
 
-from evaluation.aivat.match import main
+from evaluation.aivat.command import main
 
 sys.exit(main())

@@ -1,55 +1,45 @@
-"""Luck-adjusted duplicate matches: what each hand paid, less how lucky it was.
+"""Luck-adjusted duplicate matches: the result of each hand, less its luck.
 
-python -m evaluation.aivat rule_based call_draw --deals 20000 --seed 1
-
-A value function says what a hand is worth at every point.  Whenever chance or a player whose probabilities are known decides,
+A value function estimates the worth of a hand at every point.  Whenever chance or a player of known probabilities decides,
 the value that was expected less the value that came is added to the result: 0 on average whatever the value function, and the
 opposite of the luck there was if it is good (AIVAT; Burch, Schmid, Moravcik, Morrill and Bowling, AAAI 2018).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents import load, names
 from archie_env._core.state import BIG_BLIND, DEALER, GAME
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, PlayerLeftError
-from archie_env.files import check_writable
 from archie_env.policy import Policy
-from archie_env.rules import PRESETS, Rules, as_rules
+from archie_env.rules import Rules, as_rules
 from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
-from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
-from evaluation.command import progress as progress_bar
 from evaluation.duplicate.deals import DealPairs
-from evaluation.duplicate.match import CHUNK, DEALS
+from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 from evaluation.estimates import Estimate
 from evaluation.players import Guard, player_name
-from evaluation.results import manifest, weights_hash, write_json
 
 SAMPLES: Final = 128
 """Fresh deals and draws over which an expected value is a mean."""
 TERMS: Final = ("deal", "draws", "betting")
-"""Where luck is looked for: the first hands; what is thrown and dealt instead; betting actions."""
+"""Sources of luck: the first hands; discards and their replacements; betting actions."""
 _DEAL, _DRAWS, _BETTING = range(len(TERMS))
 _UNKNOWN: Final = np.empty((0, 0), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class AdjustedMatch:
-    """What ``a`` won from ``b``, raw and adjusted for luck."""
+    """The result of ``a`` against ``b``, raw and adjusted for luck."""
 
     a: str
     b: str
@@ -128,7 +118,7 @@ class AdjustedMatch:
 
 
 class AdjustedHands(Hands):
-    """Hands that add up how lucky they are while they are played.
+    """Hands that add up their luck while they are played.
 
     Args:
         indices, dealers, seed: as in `Hands`.
@@ -198,7 +188,7 @@ class AdjustedHands(Hands):
 
 
 def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
-    """Whether a policy answers when it is asked for the probabilities of one decision."""
+    """Whether a policy returns probabilities for a decision."""
     _, rows, masks = Hands([0], [0], rules, 0).waiting(0)
     with Guard() as guard:
         try:
@@ -212,8 +202,8 @@ def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
     return told
 
 
-def _check(deals: int, seed: int, chunk: int, samples: int, learn_seed: int) -> None:
-    """Refuse what makes no match, or one of the deals that the values are learnt from."""
+def check_arguments(deals: int, seed: int, chunk: int, samples: int, learn_seed: int) -> None:
+    """Raise `ArchieError` for arguments that make no match, or for a match on the deals that the values are learnt from."""
     for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("chunk", chunk, 1), ("samples", samples, 1)):
         whole_number(name, number, least)
     if learn_seed == seed:
@@ -255,7 +245,7 @@ def play_adjusted(
             be known that tells no probabilities, and for faults of a player, which end the match; and whatever a player raises.
     """
     rules, start = as_rules(rules), time.perf_counter()
-    _check(deals, seed, chunk, samples, seed + 1 if value is None else value.seed)
+    check_arguments(deals, seed, chunk, samples, seed + 1 if value is None else value.seed)
     if value is None:
         value = learn(a, b, seed=seed + 1, rules=rules, chunk=chunk, progress=progress)
     if value.rules != rules:
@@ -282,106 +272,3 @@ def play_adjusted(
             progress(n)
     seconds = time.perf_counter() - start
     return AdjustedMatch(umpires[0].name, umpires[1].name, rules, seed, known, value, samples, raw, corrections, seconds)
-
-
-def format_adjusted(of: AdjustedMatch) -> str:
-    """A match as a paragraph of text."""
-    raw, adjusted, value = of.mbb(of.raw), of.mbb(of.adjusted), of.value
-    (raw_hand, raw_pair), (hand, pair) = of.deviations(of.raw), of.deviations(of.adjusted)
-    players = [name for name, is_known in zip((of.a, of.b), of.known, strict=True) if is_known]
-    unknown = [name for name, is_known in zip((of.a, of.b), of.known, strict=True) if not is_known]
-    low, high = adjusted.interval
-    ratios = f"; {raw_hand / hand:.2f} and {raw_pair / pair:.2f} times smaller" if pair and raw_pair else ""
-    return "\n".join(
-        [
-            f"{of.a} v {of.b}: {of.deals:,} deals played twice, rules {of.rules.name}, seed {of.seed}",
-            f"  value function learnt from {value.teachers[0]} v {value.teachers[1]}, {value.deals:,} deals played twice, "
-            f"seed {value.seed}; {of.samples} samples for each expected value",
-            f"  corrected: chance{''.join(f', the decisions of {name}' for name in players)}",
-            *(f"  not corrected: the decisions of {name}, whose probabilities are not known" for name in unknown),
-            f"  raw       {raw.mean:+9.1f} mbb/hand, standard error {raw.standard_error:.1f}",
-            f"  adjusted  {adjusted.mean:+9.1f} mbb/hand, standard error {adjusted.standard_error:.1f}, "
-            f"95 % interval {low:+.1f} to {high:+.1f}",
-            f"  standard deviation of a hand {raw_hand:,.0f} raw, {hand:,.0f} adjusted; "
-            f"of a pair {raw_pair:,.0f} raw, {pair:,.0f} adjusted{ratios}",
-            f"  adjusting is worth {of.worth:.2f} times the deals"
-            if of.worth
-            else f"  the {'adjusted' if of.worth is None else 'raw'} pairs do not vary at all",
-            f"  {of.seconds:.1f} s",
-        ]
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.aivat",
-        description="Play every deal twice with seats swapped, and adjust the results for luck.",
-        epilog=f"agents: {', '.join(names())}",
-    )
-    parser.add_argument("agents", nargs=2, metavar="AGENT")
-    parser.add_argument("--deals", type=int, default=DEALS, help="deal pairs (default %(default)d)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rules", default="archie", choices=list(PRESETS))
-    parser.add_argument("--chunk", type=int, default=CHUNK, help="deals played side by side (default %(default)d)")
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="for each expected value (default %(default)d)")
-    parser.add_argument(
-        "--learn-deals",
-        type=int,
-        default=LEARN_DEALS,
-        help="deal pairs the value function is learnt from (default %(default)d)",
-    )
-    parser.add_argument("--learn-seed", type=int, help="of those deals (default: one more than the seed)")
-    parser.add_argument(
-        "--teachers", nargs=2, metavar="AGENT", help="who plays those deals (default: the two players themselves)"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result and its manifest here")
-    return parser
-
-
-def _play(options: argparse.Namespace) -> AdjustedMatch:
-    check_writable(options.json)
-    a, b = (load(name, options.rules) for name in options.agents)
-    one, other = (load(name, options.rules) for name in options.teachers or options.agents)
-    learn_seed = options.seed + 1 if options.learn_seed is None else options.learn_seed
-    _check(options.deals, options.seed, options.chunk, options.samples, learn_seed)
-    made = manifest(
-        options.agents,
-        options.rules,
-        deals=options.deals,
-        seed=options.seed,
-        chunk=options.chunk,
-        weights=[weights_hash(name, player) for name, player in zip(options.agents, (a, b), strict=True)],
-        probabilities=True,
-    )
-    with progress_bar(options.deals + options.learn_deals, "deals") as progress:
-        value = learn(one, other, options.learn_deals, learn_seed, options.rules, options.chunk, progress)
-        result = play_adjusted(
-            a,
-            b,
-            options.deals,
-            options.seed,
-            options.rules,
-            value,
-            samples=options.samples,
-            chunk=options.chunk,
-            progress=progress,
-        )
-    if options.json is not None:
-        teachers_of = {"teachers": list(options.teachers or options.agents)}
-        write_json(options.json, {"manifest": made | teachers_of, **result.to_dict()})
-    return result
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        result = _play(options)
-    except (ArchieError, PlayerLeftError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    print(format_adjusted(result))
-    return 0

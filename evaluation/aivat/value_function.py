@@ -26,7 +26,7 @@ from evaluation.duplicate.match import CHUNK
 from evaluation.duplicate.umpire import Umpire
 
 DEALS: Final = 40_000
-"""Learnt from unless told otherwise."""
+"""Default number of deal pairs to learn from."""
 _HANDS: Final = 40.0
 """As many hands count for a coarser cell's mean as for that of a finer one."""
 _AXES: Final = ("seat", "phase", "node", "standing", "dealer", "blind")
@@ -43,7 +43,7 @@ _LEVELS: Final = (
     "seat phase node standing blind",
     "seat phase node standing dealer blind",
 )
-"""What cells are told apart by, from coarse to fine: each level adds what the levels before have left over."""
+"""Features that distinguish cells, from coarse to fine: each level fits the residuals of the levels before."""
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int], object]
@@ -51,7 +51,7 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True, eq=False)
 class ValueFunction:
-    """What hands are worth; any numbers would do without bias, good ones take away more of the luck."""
+    """The worth of hands.  Any numbers leave results unbiased; good ones remove more of the luck."""
 
     rules: Rules
     shares: Floats
@@ -65,7 +65,7 @@ class ValueFunction:
 
     @property
     def tables(self) -> tuple[Any, ...]:
-        """What kernels take: book, layout, shares, future."""
+        """Arguments of kernels: book, layout, shares, future."""
         return rulebook(self.rules), layout(self.rules), self.shares, self.future
 
     def __call__(self, games: NDArray[Any], places: NDArray[np.int64] | None = None) -> Floats:
@@ -77,7 +77,7 @@ class ValueFunction:
 
 
 class StudiedHands(Hands):
-    """Hands that note where they come by.
+    """Hands that record the cells they pass through.
 
     The arguments are those of `Hands`.
     """
@@ -116,10 +116,10 @@ def learn(
     chunk: int = CHUNK,
     progress: Progress | None = None,
 ) -> ValueFunction:
-    """Play ``deals`` deals twice each and learn what their hands were worth.
+    """Play ``deals`` deals twice each and learn the worth of their hands.
 
     Args:
-        a: one player, the one that sits where the match's first player will.
+        a: one player, in the seat of the match's first player.
         b: the other.
         deals: deal pairs, at least 1.
         seed: fixes the cards and, with ``chunk``, the players' random numbers; a match under it can't use what is learnt.
