@@ -1,4 +1,7 @@
-"""Betting rounds as trees, walked by the engine itself, and values and probabilities carried along them."""
+"""One betting round as a tree walked by the engine, and reach and values along it.
+
+Nodes and ends are numbered in the order of a depth-first walk, ends by a fold before all others.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from archie_env.game import Game
 
 BETTING_ACTIONS: Final = (FOLD, CALL, RAISE)
 NO_CHILD: Final = -(1 << 15)
-"""Stands in a tree for an action that is not legal."""
+"""Entry of `Betting.child` for an illegal action."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -21,49 +24,53 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Betting:
-    """One betting round as a tree; a node comes before its children."""
+    """One betting round as a tree; every node precedes its children."""
 
     player: NDArray[np.int8]
-    """``(nodes,)``: position to act, 0 the dealer."""
+    """``(nodes,)``: position to act, 0 for the dealer."""
     child: NDArray[np.int16]
-    """``(nodes, 3)``: by fold, check/call, bet/raise, the next node; ``-1 - e`` for end e; ``NO_CHILD``."""
+    """``(nodes, 3)``: next node after fold, check/call and bet/raise; ``-1 - e`` for end e, `NO_CHILD` if illegal."""
     own: NDArray[np.int16]
-    """``(nodes,)``: number of the node among those of its player."""
+    """``(nodes,)``: index of the node among those of its player."""
     path: tuple[tuple[int, ...], ...]
-    """``(nodes,)``: betting actions from the start of the round."""
+    """``(nodes,)``: betting actions since the start of the round."""
     folder: NDArray[np.int8]
-    """``(ends,)``: position that folded, or -1 where play goes on to a draw or a showdown; folds come first."""
+    """``(ends,)``: position that folded, or -1 before a draw or a showdown; folds come first."""
     paid: Ints
-    """``(ends, 2)``: chips paid by position, less ``before``."""
+    """``(ends, 2)``: chips paid by position, relative to ``before``."""
     end_path: tuple[tuple[int, ...], ...]
+    """``(ends,)``: betting actions since the start of the round."""
 
     @property
     def folds(self) -> int:
-        """Ends by a fold."""
+        """Number of ends by a fold."""
         return int((self.folder >= 0).sum())
 
     def nodes_of(self, player: int) -> Ints:
-        """The nodes in which a player is to act."""
+        """Return the nodes of a player."""
         return np.flatnonzero(self.player == player)
 
     def legal(self) -> NDArray[np.bool_]:
-        """``(nodes, 3)``: whether each action is legal."""
+        """Return whether each action is legal, ``(nodes, 3)``."""
         legal: NDArray[np.bool_] = self.child != NO_CHILD
         return legal
 
     def same_tree(self, other: Betting) -> bool:
-        """Whether both offer the same actions for the same chips."""
+        """Whether both trees have the same actions and cost the same chips."""
         return (self.path, self.end_path) == (other.path, other.end_path) and np.array_equal(self.paid, other.paid)
 
     def fold_chips(self, player: int) -> Ints:
-        """``(fold ends,)``: what a player wins there, less ``before``: what the other has paid or what it has itself, lost."""
+        """Net chips of `player` at each terminal fold, relative to ``before``; shape ``(folds,)``."""
         folder = self.folder[: self.folds]
         lost = np.take_along_axis(self.paid[: self.folds], folder[:, None], axis=1)[:, 0]
         return np.where(folder == player, -lost, lost)
 
 
 def walk(start: Game, before: int) -> Betting:
-    """The betting round that ``start`` stands at the beginning of, played out by the engine; the dealer is seat 0."""
+    """Walk the betting round at whose beginning ``start`` stands; the dealer must be seat 0.
+
+    ``before``: chips that each player has paid in earlier rounds.
+    """
     nodes: list[tuple[tuple[int, ...], int]] = []
     ends: list[tuple[tuple[int, ...], int, tuple[int, int]]] = []
     edges: list[tuple[int, int, tuple[int, ...]]] = []
@@ -84,12 +91,12 @@ def walk(start: Game, before: int) -> Betting:
 
     visit(start, ())
     ends.sort(key=lambda end: end[1] < 0)  # folds first
-    place = {path: n for n, (path, _) in enumerate(nodes)} | {path: -1 - e for e, (path, _, _) in enumerate(ends)}
+    index = {path: n for n, (path, _) in enumerate(nodes)} | {path: -1 - e for e, (path, _, _) in enumerate(ends)}
     child = np.full((len(nodes), len(BETTING_ACTIONS)), NO_CHILD, np.int16)
     for number, action, path in edges:
-        child[number, action] = place[path]
-    player = np.array([who for _, who in nodes], np.int8)
-    own = np.array([np.sum(player[:n] == who) for n, who in enumerate(player)], np.int16)
+        child[number, action] = index[path]
+    player = np.array([position for _, position in nodes], np.int8)
+    own = np.array([np.sum(player[:n] == position) for n, position in enumerate(player)], np.int16)
     return Betting(
         player=player,
         child=child,
@@ -102,12 +109,12 @@ def walk(start: Game, before: int) -> Betting:
 
 
 def forward(tree: Betting, player: int, strategy: Floats) -> tuple[Floats, Floats]:
-    """A player's own reach by hand, ``(nodes, hands)`` and ``(ends, hands)``; ``strategy`` ``(nodes, hands, 3)``."""
+    """Return a player's own reach by hand, ``(nodes, hands)`` and ``(ends, hands)``, under a strategy ``(nodes, hands, 3)``."""
     hands, legal = strategy.shape[1], tree.legal()
     nodes, ends = np.ones((len(tree.player), hands)), np.ones((len(tree.folder), hands))
-    for n, who in enumerate(tree.player):
+    for n, position in enumerate(tree.player):
         for k in np.flatnonzero(legal[n]):
-            c, reach = tree.child[n, k], nodes[n] * strategy[n, :, k] if who == player else nodes[n]
+            c, reach = tree.child[n, k], nodes[n] * strategy[n, :, k] if position == player else nodes[n]
             if c >= 0:
                 nodes[c] = reach
             else:
@@ -116,7 +123,7 @@ def forward(tree: Betting, player: int, strategy: Floats) -> tuple[Floats, Float
 
 
 def backward(tree: Betting, player: int, ends: Floats, strategy: Floats | None) -> Floats:
-    """``(nodes, hands)``: values of nodes from the values of ends; without a strategy the player takes the best action."""
+    """Return the values of nodes ``(nodes, hands)`` from those of ends; without a strategy the player takes the best action."""
     nodes = np.zeros((len(tree.player), ends.shape[1]))
     legal = tree.legal()
     for n in range(len(tree.player) - 1, -1, -1):

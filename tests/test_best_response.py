@@ -13,6 +13,7 @@ import pytest
 
 from agents import load
 from archie_env.errors import ArchieError
+from archie_env.files import locked
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
 from archie_env.rules import Rules
 from evaluation.best_response import bound as module
@@ -261,6 +262,8 @@ def test_a_target_that_raises_fails_opponents_that_learn_from_it() -> None:
         ({"deals": 50.5}, "deals 50.5: expected a whole number"),
         ({"seed": -1}, "seed -1"),
         ({"particles": 0}, "particles 0"),
+        ({"particles": 10**11}, "particles 100000000000: expected at most 1,000,000"),
+        ({"chunk": 10**11}, "chunk 100000000000: expected at most 1,000,000"),
         ({"time_limit": -1.0}, "time limit -1.0: expected more than 0 seconds"),
         ({"time_limit": float("nan")}, "time limit nan"),
     ],
@@ -300,6 +303,21 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ):
         assert main(wrong) == 2
         assert words in capsys.readouterr().err
+
+
+def test_bots_in_any_folder_are_targets_and_opponents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bound_bots.py").write_text("from archie_env.policy import UniformPolicy as Mine\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bound = best_response("bound_bots:Mine", "mini", replace(SETTINGS, exploiters=("bound_bots:Mine", "rule_based")))
+    assert bound.target == "bound_bots:Mine"
+    assert [attempt.name for attempt in bound.attempts if attempt.result] == ["bound_bots:Mine", "rule_based"]
+    assert bound.replay is not None
+    assert "rule_based bound_bots:Mine --deals 300" in bound.replay
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(ArchieError, match=str(tmp_path)):
+        best_response("call", "mini", SETTINGS, tmp_path)
 
 
 def test_the_faults_of_a_target_are_reported() -> None:

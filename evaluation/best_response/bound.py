@@ -22,7 +22,7 @@ from agents import load
 from agents.abstraction import has_tables
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, PlayerLeftError
-from archie_env.files import make_folder
+from archie_env.files import locked, make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.best_response.exploiters import EXPLOITERS, OccasionalLog, Saved, Settings
@@ -134,7 +134,6 @@ class _Folder:
         self.path, self._made = path, json.loads(json.dumps(made))
         if path is None:
             return
-        make_folder(path)
         found = [*path.glob("*.attempt.json"), *path.glob("bound.json")]
         if found and not resume:
             raise ArchieError(f"{path}: holds {len(found)} results; resume to go on with them, or choose another folder")
@@ -193,7 +192,17 @@ def best_response(
     for other in tried:
         if other not in EXPLOITERS:
             load(other, rules)  # fail before the first match
-    kept = _Folder(folder, _manifest(name, policy, rules, settings), resume)
+    if folder is not None:
+        make_folder(folder)
+    with locked(folder):
+        kept = _Folder(folder, _manifest(name, policy, rules, settings), resume)
+        return _measure(target, name, policy, rules, settings, tried, kept)
+
+
+def _measure(
+    target: Policy | str, name: str, policy: Policy, rules: Rules, settings: Settings, tried: tuple[str, ...], kept: _Folder
+) -> Bound:
+    """Play all attempts, then the match of the best opponent on fresh deals."""
     made: dict[str, Policy] = {}
     attempts = []
     for other in tried:
