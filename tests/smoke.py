@@ -79,8 +79,8 @@ def training() -> None:
     from agents import load
     from archie_env.envs.learner import SingleAgentBatch
     from evaluation.duplicate.match import play_match
-    from training.cfr.__main__ import main as cfr
-    from training.ppo.__main__ import main as ppo
+    from training.cfr.trainer import main as cfr
+    from training.ppo.trainer import main as ppo
     from training.ppo.vec_env import SingleAgentVecEnv
 
     with tempfile.TemporaryDirectory() as folder:
