@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo test check install clean
+.PHONY: demo test check docs install clean
 
 demo: .venv/.installed  ## a minute of CFR and, on the other core, a minute of PPO, then everybody against everybody
 	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh & cfr=$$!; \
@@ -18,6 +18,10 @@ check: .venv/.installed  ## everything CI checks besides the tests: style, types
 	$(RUN) -m mypy
 	.venv/bin/lint-imports
 	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents training/settings.py README.md docs
+
+docs: .venv/.installed  ## the documentation as a site, in build/docs
+	$(RUN) docs/numbers.py --check
+	$(RUN) -m sphinx -q -W --keep-going -E -b html docs build/docs
 
 install: .venv/.installed
 

@@ -13,7 +13,7 @@ from archie_env.policy import Policy, UniformPolicy
 from archie_env.rules import Rules, Stakes
 
 __all__ = ["ArchieError", "Batch", "Game", "Hands", "IllegalActionError", "Policy", "Rules", "Stakes", "UniformPolicy"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 register(
     id="Archie-v0",
