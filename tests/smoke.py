@@ -1,4 +1,4 @@
-"""A few steps of every interface, for environments with other versions of the dependencies: ``python tests/smoke.py [--train]``.
+"""A few steps of every interface, to try other versions of the dependencies: ``python tests/smoke.py [--train]``.
 
 Run by ``.ci/run`` with the lowest and the newest versions that pyproject.toml allows; needs no pytest.
 """
@@ -93,7 +93,8 @@ def training() -> None:
         assert ppo(["--config", "configs/ppo/smoke.toml", "--out", f"{out}/ppo", *small]) == 0
         for name in (f"ppo:{out}/ppo/policy.npz", f"sb3:{out}/sb3.zip"):
             assert play_match(load(name), load("call"), 50, seed=1).faults[0].total == 0
-        assert play_match(load(f"cfr:{out}/cfr/strategy.npz", "mini"), load("call", "mini"), 50, seed=1, rules="mini").hands == 100
+        strategy = load(f"cfr:{out}/cfr/strategy.npz", "mini")
+        assert play_match(strategy, load("call", "mini"), 50, seed=1, rules="mini").hands == 100
 
 
 def main() -> None:
