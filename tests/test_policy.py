@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -275,6 +276,13 @@ def test_matches_and_tournaments_take_a_module_and_name(
 def test_archie_play_takes_a_module_and_name(folder: Path) -> None:
     write(folder, BOT)
     assert opponent("my_bots:MyBot", PRESETS["mini"]).name == "my_bots:MyBot"
+
+
+def test_archie_play_takes_files_of_the_checkouts_agents() -> None:
+    script = "import sys; from archie_env.terminal.main import main; sys.exit(main(['play', '--opponent', 'ppo:no.npz']))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no.npz: no such file" in done.stderr
 
 
 @pytest.mark.parametrize("key", ["opponents.named", "warm_start.policy", "report.agents"])

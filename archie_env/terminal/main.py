@@ -82,6 +82,9 @@ def opponent(name: str | None, rules: Rules) -> Policy:
             with contextlib.suppress(ArchieError, ImportError):
                 return load_policy(candidate, rules)
         return load_policy(STRONGEST[-1], rules)
+    if ":" in name:
+        with contextlib.suppress(ArchieError):  # registers the families of the checkout, such as ppo:PATH
+            load_policy(STRONGEST[1], rules)
     if ":" in name or name in registered_policies():
         return load_policy(name, rules)
     try:
