@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from agents import load, registry
 from archie_env.errors import ArchieError
+from archie_env.rules import Rules
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.estimates import NORMAL_95, Estimate
@@ -390,3 +391,64 @@ def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
         play_match(*players, 60, until=9.0, error=9.0)
     with pytest.raises(ArchieError, match=r"whole chunks of 32$"):
         play_match(*players, 60, seed, chunk=32, error=300.0, earlier=play_match(*players, 61, seed, chunk=32))
+
+
+class FailingFigure:
+    """Stands for whatever a drawing library raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __call__(self, *arguments: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib"), "it needs matplotlib, pip install"),
+        (RuntimeError("Failed to process string with tex because latex could not be found"), "latex could not be found"),
+        (ArchieError("table.png: No space left on device"), "table.png: No space left on device"),
+        (ValueError("Failed to find font DejaVu Sans"), "Failed to find font"),
+    ],
+)
+def test_a_tournament_whose_picture_cannot_be_drawn_prints_its_table_and_the_reason(
+    error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("evaluation.tournament.heat_map.write_crosstable", FailingFigure(error))
+    assert main(["call", "call_draw", "--deals", "40", "--rules", "mini", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == (tmp_path / "table.md").read_text()
+    assert "no picture: " in printed.err
+    assert words in printed.err
+    assert not (tmp_path / "table.png").exists()
+
+
+def test_a_full_disk_does_not_lose_the_table_of_a_tournament(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("evaluation.tournament.round_robin.atomic_write", FailingFigure(ArchieError("table.md: No space left")))
+    assert main(["call", "call_draw", "--deals", "40", "--rules", "mini", "--out", str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert "# Tournament" in printed.out
+    assert "error: table.md: No space left" in printed.err
+
+
+def test_pictures_are_drawn_without_latex_whatever_the_settings_of_the_user(folder: Path, tmp_path: Path) -> None:
+    import matplotlib
+
+    from evaluation.tournament.heat_map import write_crosstable
+
+    with matplotlib.rc_context({"text.usetex": True}):
+        write_crosstable(read(folder), tmp_path / "table.png")
+    assert looks_drawn(tmp_path / "table.png")
+
+
+def test_a_table_of_version_0_1_still_loads(folder: Path, tmp_path: Path) -> None:
+    values = json.loads((folder / "table.json").read_text())
+    values["manifest"] = {
+        "players": dict.fromkeys(PLAYERS, "no file"), "deals": 60, "seed": 3, "chunk": 32, "time_limit": None, "error": None,
+        "rules": Rules().to_dict(), "versions": {"archie-env": "0.1.0"},
+    }  # fmt: skip
+    (tmp_path / "table.json").write_text(json.dumps(values))
+    assert read(tmp_path).markdown() == read(folder).markdown()
