@@ -1,7 +1,7 @@
 """Many games at once, as arrays.
 
-`Batch` is the fast door: n games for both seats, dealt on without end.  `Hands` plays n single hands to their end, whoever is
-to act, and is what matches between policies are made of.
+`Batch` is the fast interface: n games for both seats, dealt on without end.  `Hands` plays n single hands to their end,
+whoever is to act; matches between policies are made of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from archie_env._core import batch as loops
 from archie_env._core.state import GAME
 from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
-from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.observation import chip_scales, width
 from archie_env.policy import Policy
 from archie_env.rulebook import ReadsRulebook
@@ -42,7 +42,8 @@ class Batch(ReadsRulebook):
     """``n`` games in preallocated arrays; every array is overwritten by the next step.
 
     A game's cards are a function of (seed, game index, hand number) alone.  Finished hands pay and the next is dealt, with
-    positions swapped.
+    positions swapped.  If a step in several threads is interrupted, `step` asks for a `reset`; in one thread a step is played
+    in all games or in none.
 
     Args:
         n: games.
@@ -72,7 +73,7 @@ class Batch(ReadsRulebook):
             raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)
         self.games: NDArray[Any] = np.zeros(n, GAME)
-        """``(n,)`` records of the games, for those who know what they do."""
+        """``(n,)`` records of the games, unchecked when they are written to."""
         self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
         """``(n, d)``: what the player to act has seen."""
         self.masks = np.zeros((n, self.rules.actions), np.int8)
@@ -86,14 +87,10 @@ class Batch(ReadsRulebook):
         self._scales = chip_scales(self.rules, self.observations.dtype)
         self._menus = np.zeros(n, np.int8)
         self._actions = np.zeros(n, np.int64)
+        self._streams = np.zeros(n, np.uint64)
+        self._first = first
         self._cut(threads)
-        word = seed_word(seed)
-        loops.open_games(self.games, self._books, word, first)
-        with np.errstate(over="ignore"):
-            self._streams = np.arange(first, first + n, dtype=np.uint64) * np.uint64(0xA0761D6478BD642F) ^ word
-        loops.look(
-            self.games, self._books, self.to_act, self._menus, self.observations, self.masks, *self._scales
-        )  # fmt: skip
+        self.reset(seed)
 
     def __len__(self) -> int:
         return len(self.games)
@@ -108,6 +105,7 @@ class Batch(ReadsRulebook):
         some.__dict__.update(self.__dict__)
         for name in _BY_GAME:
             setattr(some, name, getattr(self, name)[part])
+        some._first += part.indices(len(self))[0]
         some._cut(1)
         return some
 
@@ -119,14 +117,31 @@ class Batch(ReadsRulebook):
         ends = np.linspace(0, len(self), threads + 1).astype(int).tolist()
         self._parts = [slice(a, b) for a, b in pairwise(ends) if a < b]
         self._workers: Workers | None = None
+        self._whole = True  # False while threads step: an interrupt may leave a step played in some games and not in others
 
     def _each_part(self, play: Callable[[slice], None]) -> None:
         if len(self._parts) == 1:
             play(self._parts[0])
             return
-        if self._workers is None:
+        if self._workers is None or not self._workers.present:
             self._workers = Workers(len(self._parts) - 1)
+        self._whole = False
         self._workers.run([functools.partial(play, part) for part in self._parts])
+        self._whole = True
+
+    def reset(self, seed: int | None = None) -> None:
+        """Deal the first hand of every game anew, from ``seed`` or, for None, from a fresh one."""
+        word = seed_word(seed)
+        if self._workers is not None and self._workers.present:
+            self._workers.wait()  # an interrupted step may still be played there
+        self._whole = False
+        loops.open_games(self.games, self._books, word, self._first)
+        with np.errstate(over="ignore"):
+            numbers = np.arange(self._first, self._first + len(self), dtype=np.uint64)
+            self._streams[:] = numbers * np.uint64(0xA0761D6478BD642F) ^ word
+        self.rewards[:], self.done[:] = 0, False
+        loops.look(self.games, self._books, self.to_act, self._menus, self.observations, self.masks, *self._scales)
+        self._whole = True
 
     def sample_actions(self) -> NDArray[np.int64]:
         """``(n,)``: a uniformly random legal action in every game; the array is reused."""
@@ -156,7 +171,10 @@ class Batch(ReadsRulebook):
 
         Raises:
             IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
+            OrderError: an earlier step or reset was interrupted.
         """
+        if not self._whole:
+            raise OrderError("step: an earlier step was interrupted, call reset() first")
         checked = whole_actions(actions, len(self.games))
         bad = loops.first_illegal(self._books, self._menus, checked)
         if bad >= 0:
