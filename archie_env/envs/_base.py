@@ -1,4 +1,4 @@
-"""What the PettingZoo and the Gymnasium environment share: one hand in progress, dealt from a stream of hands."""
+"""The common base of the PettingZoo and the Gymnasium environment: one hand in progress, dealt from a stream of hands."""
 
 from __future__ import annotations
 
@@ -46,21 +46,26 @@ def new_arrays(*kinds: tuple[int, Any]) -> Iterator[tuple[NDArray[Any], ...]]:
 
 
 @functools.cache
-def bound(name: str, dtype: str = "int8") -> Callable[..., Any]:
-    """The kernel of that name in `archie_env._core.table`, for callers that keep to its types for rows of ``dtype``."""
+def bound(kernel: Callable[..., Any], dtype: str = "int8") -> Callable[..., Any]:
+    """Bind a kernel of `archie_env._core.table` to its types for rows of ``dtype``; callers must keep to them."""
     rules = Rules()
     books, games = rulebook(rules), np.zeros(1, GAME)
     row, masks = np.zeros(width(rules), dtype), np.zeros((2, rules.actions), np.int8)
     scales = chip_scales(rules, row.dtype)
-    arguments: dict[str, tuple[Any, ...]] = {
-        "deal_table": (games, books, 0, 0, ANY_DECK, 0),
-        "begin_table": (games, books, 0, 0, ANY_DECK, 0, row, masks[0], *scales),
-        "look_masks": (games, books, masks),
-        "look_seat": (games, books, 0, row, *scales),
-        "step_table": (games, books, 0, row, masks[0], *scales),
-        "play_and_mask": (games, books, 0, masks),
+    arguments: dict[Callable[..., Any], tuple[Any, ...]] = {
+        table.deal_table: (games, books, 0, 0, ANY_DECK, 0),
+        table.begin_table: (games, books, 0, 0, ANY_DECK, 0, row, masks[0], *scales),
+        table.look_masks: (games, books, masks),
+        table.look_seat: (games, books, 0, row, *scales),
+        table.step_table: (games, books, 0, row, masks[0], *scales),
+        table.play_and_mask: (games, books, 0, masks),
     }
-    return entry_point(getattr(table, name), *arguments[name])
+    return entry_point(kernel, *arguments[kernel])
+
+
+UNSET, RUNNING, ENDED = range(3)
+"""Stages of an episode.  ``UNSET``: before `reset`, and while a call changes the hand, so that an interrupt or a fault in the
+middle leaves an environment that asks for `reset`."""
 
 
 class Table(ReadsRulebook):
@@ -81,6 +86,7 @@ class Table(ReadsRulebook):
         self._pot_scale, self._owed_scale = chip_scales(self.rules, self._dtype)
         self._width, self._n_actions = width(self.rules), self.rules.actions
         self._games: NDArray[Any] = np.zeros(1, GAME)
+        self._stage = UNSET
         self._hand_number = -1
         self._history: list[int] = []
 
@@ -91,9 +97,11 @@ class Table(ReadsRulebook):
             What the dealing kernels take: a seat or -1, the deck, and how many of its cards are fixed.
         """
         fixed = self._read_options(options) if options else NOTHING_FIXED
-        if seed is not None or self._hand_number < 0:
-            table.open_table(self._games, seed_word(seed), 0)
+        word = seed_word(seed) if seed is not None or self._hand_number < 0 else None
+        self._stage = UNSET
+        if word is not None:
             self._hand_number = -1
+            table.open_table(self._games, word, 0)
         self._hand_number += 1
         self._history = []
         return fixed
@@ -119,6 +127,9 @@ class Table(ReadsRulebook):
     def game(self) -> Game:
         """A readable copy of the hand, with its history; playing on it does not touch the environment."""
         self._check_begun("game")
+        return self._readable()
+
+    def _readable(self) -> Game:
         settled = self._games.copy()
         table.settle_table(settled, self._books)
         deck = settled["deck"][0, : self.rules.deck_size].tolist()
@@ -128,7 +139,7 @@ class Table(ReadsRulebook):
         return game
 
     def _check_begun(self, call: str) -> None:
-        if self._hand_number < 0:
+        if self._stage == UNSET:
             raise OrderError(f"{call}: call reset() first")
 
     def _draw(self, game: Game, seat: int | None, stacks: Mapping[str, int] | None = None) -> str | NDArray[np.uint8] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -10,8 +10,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from archie_env._core.table import ENDED, ILLEGAL
-from archie_env.envs._base import ObservationType, RenderMode, Table, bound, new_arrays, row_space
+from archie_env._core import table
+from archie_env._core.state import NO_CARD
+from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, RenderMode, Table, bound, new_arrays, row_space
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import SEATS, Game
 from archie_env.observation import width
@@ -33,10 +34,11 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         stack: chips each player starts a session with; the session ends when a player can't cover ``rules.reserve`` (R1.4).
         dtype: ``float32`` observations scaled to [0, 1], or ``int8`` as the engine writes them.
         replacements: ``shared`` or ``per_seat``, see `Batch`.
-        viewpoint: whose cards `render` shows: a seat's, those of whoever is to act, or None for both.
+        viewpoint: whose cards `render` shows: those of a seat, of the seat to act, or None for both.
 
-    Observations are dicts of ``observation`` (d,) and ``action_mask`` (a,) int8, 1 = legal, zeros for whoever is not to act.
+    Observations are dicts of ``observation`` (d,) and ``action_mask`` (a,) int8, 1 = legal, zeros for the seat not to act.
     Rewards are net chips, paid at the end of each hand.  An illegal action raises `IllegalActionError` and changes nothing.
+    After an interrupt or a fault inside a call, the next one raises `OrderError` until `reset`.
     ``reset`` takes a seed and ``options``: ``dealer`` (``player_0`` or ``player_1``) and ``deck`` (cards in the order they are
     dealt, whole or a beginning) for the first hand.  A reset without a seed goes on to the next hand, the other player dealing.
     """
@@ -75,14 +77,20 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             agent: spaces.Dict({"observation": row_space(self.rules, dtype), "action_mask": masks}) for agent in SEATS
         }
         self.action_spaces = {agent: spaces.Discrete(self._n_actions) for agent in SEATS}
-        self._running = False  # whether a hand is being played
-        self._row: NDArray[Any] | None = None  # what `agent_selection` sees, None once an agent has left
-        self._infos: dict[str, dict[str, Any]] | None = None  # None until someone asks
+        deck = np.full(self.rules.deck_size, 1 if dtype == "float32" else NO_CARD - 1, self._dtype)
+        row = row_space(self.rules, dtype).high
+        self.state_space = spaces.Box(self._dtype.type(0), np.concatenate((row, row, deck)), dtype=self._dtype.type)
+        self._row: NDArray[Any] | None = None  # observation of `agent_selection`, None once an agent has left
+        self._infos: dict[str, dict[str, Any]] | None = None  # None until `infos` is read
 
     def _find(self) -> None:
         super()._find()
-        self._new = new_arrays((width(self.rules), self._dtype), (self.rules.actions, np.int8))
-        self._deal_kernel, self._play_kernel = (bound(name, self._dtype.name) for name in ("begin_table", "step_table"))
+        self._new = self._new_arrays()
+        self._deal_kernel = bound(table.begin_table, self._dtype.name)
+        self._play_kernel = bound(table.step_table, self._dtype.name)
+
+    def _new_arrays(self) -> Iterator[tuple[NDArray[Any], ...]]:
+        return new_arrays((width(self.rules), self._dtype), (self.rules.actions, np.int8))
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The observation space of an agent; always the same object."""
@@ -96,7 +104,10 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Deal the first hand; see the class for ``seed`` and ``options``."""
+        torn = self._stage == UNSET
         fixed = self._next_hand(seed, options)
+        if torn:
+            self._new = self._new_arrays()  # an interrupt ends a generator
         self.agents = [_FIRST, _SECOND]
         self.rewards, self._paid = {_FIRST: 0.0, _SECOND: 0.0}, False
         self._cumulative_rewards = {_FIRST: 0.0, _SECOND: 0.0}
@@ -106,8 +117,10 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self.stacks = None if self.stack is None else dict.fromkeys(SEATS, self.stack)
         self._skip_agent_selection = None
         self._finished: Game | None = None
-        self._running = True
         self._deal(*fixed)
+        self._stage = RUNNING
+        if self.render_mode == "human":
+            self.render()
 
     def _deal(self, dealer: int, order: NDArray[np.int8], given: int) -> None:
         row, mask = next(self._new)
@@ -117,20 +130,19 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._turn_to(seat, row, mask)
 
     def _turn_to(self, seat: int, row: NDArray[Any], mask: NDArray[np.int8]) -> None:
-        """Turn to a seat, for what it sees and may do; the other seat's is made when asked for."""
+        """Turn to a seat with its observation and mask; the other seat's are made when they are read."""
         self.agent_selection = SEATS[seat]
         self._row, self._mask = row, mask
         self._info: dict[str, Any] = {"action_mask": mask}
         self._infos = None
         if self.stacks is not None:
             self._info["stacks"] = dict(self.stacks)
-        if self.render_mode == "human":
-            self.render()
 
     @property
     def infos(self) -> dict[str, dict[str, Any]]:
         """By agent: ``action_mask``, and in a session with stacks ``stacks``."""
         if self._infos is None:
+            self._check_begun("infos")
             none = {**self._info, "action_mask": np.zeros(self._n_actions, np.int8)}
             self._infos = {agent: self._info if agent == self.agent_selection else none for agent in SEATS}
         return self._infos
@@ -143,15 +155,32 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             return {"observation": self._row, "action_mask": self._mask}
         self._check_begun("observe")
         row = np.empty(self._width, self._dtype)
-        look = bound("look_seat", self._dtype.name)  # few ask for more than the row of the seat to act
-        look(self._games, self._books, SEATS.index(agent), row, self._pot_scale, self._owed_scale)
+        self._look(SEATS.index(agent), row)
         info = self.infos.get(agent)  # none once its episode is over
         return {"observation": row, "action_mask": info["action_mask"] if info else np.zeros(self._n_actions, np.int8)}
 
+    def _look(self, seat: int, row: NDArray[Any]) -> None:
+        look = bound(table.look_seat, self._dtype.name)  # looked up here, as few read more than the row of the seat to act
+        look(self._games, self._books, seat, row, self._pot_scale, self._owed_scale)
+
+    def state(self) -> NDArray[Any]:
+        """The whole hidden state ``(2 d + deck_size,)``, for centralised critics in training only: no player may see it.
+
+        Observation of player_0, observation of player_1, and all cards in the order they are dealt, as ids (divided by 51 in
+        float32).
+        """
+        self._check_begun("state")
+        state = np.empty(self.state_space.shape or (), self._dtype)
+        for seat in (0, 1):
+            self._look(seat, state[seat * self._width : (seat + 1) * self._width])
+        deck = np.array(self.game.deck, self._dtype)
+        state[2 * self._width :] = deck / (NO_CARD - 1) if self._dtype.kind == "f" else deck
+        return state
+
     def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward since its last turn, terminated, truncated and info of the agent to act."""
-        if not self.agents:
-            raise OrderError("last: no episode is running, call reset() first")
+        if self._stage != RUNNING:
+            self._check_agents("last")
         agent = self.agent_selection
         if not observe:
             seen = None
@@ -168,32 +197,42 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
 
     def step(self, action: int | None) -> None:
         """Play an action of ``agent_selection``; None for an agent whose episode has ended."""
-        if not self._running:
+        if self._stage != RUNNING:
             self._step_after_the_end(action)
             return
         number = action_number(action)
+        self._stage = UNSET
         row, mask = next(self._new)
         seat = self._play_kernel(self._games, self._books, number, row, mask, self._pot_scale, self._owed_scale)
-        if seat == ILLEGAL:
+        if seat == table.ILLEGAL:
+            self._stage = RUNNING
             raise self.game.illegal(action)
         self._history.append(number)
         if self._paid:
             self._forget_rewards()
-        if seat == ENDED:
-            self._end_hand(row, mask)
-        else:
+        if seat != table.ENDED:
             self._turn_to(seat, row, mask)
+            self._stage = RUNNING
+        else:
+            self._stage = self._end_hand(row, mask)
+        if self.render_mode == "human":
+            self.render()
+
+    def _check_agents(self, call: str) -> None:
+        if self._stage == UNSET or not self.agents:
+            raise OrderError(f"{call}: no episode is running, call reset() first")
 
     def _step_after_the_end(self, action: int | None) -> None:
-        if not self.agents:
-            raise OrderError(f"step({action!r}): no episode is running, call reset() first")
+        self._check_agents(f"step({action!r})")
         if action is not None:
             raise OrderError(
                 f"step({action!r}): the episode of {self.agent_selection} has ended, the only valid action is None"
             )
         infos = self.infos
+        self._stage = UNSET
         self._was_dead_step(action)
         self._row, self._info = None, infos.get(self.agent_selection, {})
+        self._stage = ENDED
 
     def _forget_rewards(self) -> None:
         """Rewards are of the last step alone, and an agent's own sum ends with its next action."""
@@ -201,8 +240,8 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         self._cumulative_rewards[self.agent_selection] = 0.0
         self._paid = any(self._cumulative_rewards.values())
 
-    def _end_hand(self, row: NDArray[Any], mask: NDArray[np.int8]) -> None:
-        """Pay the hand; deal the next one of the session, or end the episode."""
+    def _end_hand(self, row: NDArray[Any], mask: NDArray[np.int8]) -> int:
+        """Pay the hand; deal the next one of the session, or end the episode.  Return the stage."""
         first, second = self._net()
         self.rewards, self._paid = {_FIRST: first, _SECOND: second}, True
         self._cumulative_rewards[_FIRST] += first
@@ -213,14 +252,14 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
             self._hands_left -= 1
         broke = self.stacks is not None and min(self.stacks.values()) < self.rules.reserve
         if broke or self._hands_left == 0:
-            self._running = False
             self.terminations = {_FIRST: True, _SECOND: True}
             self._turn_to(0, row, mask)
-        else:
-            if self.render_mode == "human":
-                self.render()  # the end of this hand, before the next one covers it
-            self._finished = self.game
-            self._deal(*self._next_hand(None, None))
+            return ENDED
+        if self.render_mode == "human":
+            self._render()  # the end of this hand, before the next one covers it
+        self._finished = self._readable()
+        self._deal(*self._next_hand(None, None))
+        return RUNNING
 
     # ---- looking
 
@@ -232,9 +271,12 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
     def render(self) -> str | NDArray[np.uint8] | None:
         """The table seen from ``viewpoint``: text (``ansi``), printed (``human``) or a picture ``(height, width, 3)`` uint8."""
         self._check_begun("render")
+        return self._render()
+
+    def _render(self) -> str | NDArray[np.uint8] | None:
+        game = self._readable()
         if self.viewpoint != "to_act":
-            return self._draw(self.game, None if self.viewpoint is None else SEATS.index(self.viewpoint), self.stacks)
-        game = self.game
+            return self._draw(game, None if self.viewpoint is None else SEATS.index(self.viewpoint), self.stacks)
         return self._draw(game, game.history[-1].seat if game.to_act is None else game.to_act, self.stacks)
 
     def close(self) -> None:

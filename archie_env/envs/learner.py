@@ -1,4 +1,4 @@
-"""Many games from the learner's chair: `SingleAgentBatch`, the one core of every vector face."""
+"""Many games from the learner's seat: `SingleAgentBatch`, the one core of every vector interface."""
 
 from __future__ import annotations
 
@@ -152,14 +152,15 @@ class SingleAgentBatch(ReadsRulebook):
 
     def reset(self, seed: int | None = None) -> None:
         """Deal every game anew and forget all accounts."""
+        word = seed_word(seed)
+        self._halted = True  # until every opponent has answered and the arrays are written
         self._generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(self.opponents))]
-        loops.open_games(self.games, self._books, seed_word(seed), 0)
+        loops.open_games(self.games, self._books, word, 0)
         seats.clear_stats(self.stats)
-        self._halted = True  # until every opponent has answered
         self._opponents_act(self._all)
-        self._halted = False
         seats.clear_rewards(self.stats)
         self._look(self._renewed() if self._fresh else self._all)
+        self._halted = False
 
     def step(self, actions: ArrayLike, where: NDArray[np.bool_] | None = None) -> None:
         """Play the learner's actions and everything up to its next decisions.
@@ -172,7 +173,7 @@ class SingleAgentBatch(ReadsRulebook):
             IllegalActionError: naming the game, the action and what is legal; nothing was played in any game.
         """
         if self._halted:
-            raise OrderError("step: an opponent's fault left a hand half played, call reset() first")
+            raise OrderError("step: an interrupt or an opponent's fault left a hand half played, call reset() first")
         chosen = whole_actions(actions, len(self.games))
         index = self._all
         if where is not None:
@@ -184,12 +185,12 @@ class SingleAgentBatch(ReadsRulebook):
                 f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {describe_legal(self.masks[index[bad]])}. "
                 "Nothing was played"
             )
-        seats.clear_rewards(self.stats)
         self._halted = True
+        seats.clear_rewards(self.stats)
         self._play(index, chosen, True)
         self._opponents_act(index)
-        self._halted = False
         self._look(self._renewed() if self._fresh else self._all)
+        self._halted = False
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Return everything that `restore` needs to continue as if never stopped: arrays, and the state of each generator.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env.actions import CALL, STAND_PAT
-from archie_env.envs._base import ObservationType, RenderMode, Table, bound, row_space
+from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, RenderMode, Table, bound, row_space
 from archie_env.envs.learner import Seat
 from archie_env.errors import IllegalActionError, OrderError
 from archie_env.policy import Policy, as_policy, name_of
@@ -64,7 +64,6 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         illegal: IllegalActions = "raise",
     ) -> None:
         self._sit_down(rules, replacements, dtype, render_mode)
-        one_of("seat", seat, get_args(Seat))
         one_of("illegal", illegal, get_args(IllegalActions))
         self.opponent = as_policy(opponent, self.rules)
         self.seat, self.illegal = seat, illegal
@@ -73,13 +72,22 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         self._their_row = np.zeros((1, self._width), np.int8)
         self._masks = np.zeros((2, self._n_actions), np.int8)
         self._learner = 0
-        self._running = False
+
+    @property
+    def seat(self) -> Seat:
+        """``alternate``, ``dealer`` or ``big_blind``; a change holds from the next `reset` on."""
+        return self._seat
+
+    @seat.setter
+    def seat(self, seat: Seat) -> None:
+        one_of("seat", seat, get_args(Seat))
+        self._seat = seat
 
     def _find(self) -> None:
         super()._find()
-        self._deal_kernel, self._mask_kernel = bound("deal_table"), bound("look_masks")
-        self._look_kernel = bound("look_seat", self._dtype.name)
-        self._play_kernel, self._look_across_kernel = bound("play_and_mask"), bound("look_seat", "int8")
+        self._deal_kernel, self._mask_kernel = bound(table.deal_table), bound(table.look_masks)
+        self._look_kernel = bound(table.look_seat, self._dtype.name)
+        self._play_kernel, self._look_across_kernel = bound(table.play_and_mask), bound(table.look_seat, "int8")
 
     def reset(
         self,
@@ -90,7 +98,6 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
         reseed = seed is not None or self._hand_number < 0
         seed = None if seed is None else whole_number("seed", seed, 0)
-        self._running = False
         fixed = self._next_hand(seed, options)
         self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
         if reseed:
@@ -99,29 +106,29 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         dealer = int(self._games["dealer"][0])
         self._learner = 0 if self.seat == "alternate" else dealer if self.seat == "dealer" else 1 - dealer
         self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
-        self._running = True
+        self._stage = RUNNING
         return self._seen()
 
     def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Play the learner's action and everything up to its next decision."""
-        if not self._running:
+        if self._stage != RUNNING:
             raise OrderError(f"step({action!r}): no episode is running, call reset() first")
         if not self._games["over"][0]:  # else the opponent had ended the hand before the learner could decide
             number = action_number(action)
             if self.illegal == "replace" and not (number >= 0 and self._masks[self._learner, number]):
                 number = STAND_PAT if self._games["phase"][0] & 1 else CALL
+            self._stage = UNSET  # until the opponent has answered: its fault leaves the hand half played
             seat = self._play_kernel(self._games, self._books, number, self._masks)
             if seat == table.ILLEGAL:
+                self._stage = RUNNING
                 raise self.game.illegal(action)
             self._history.append(number)
-            if seat == 1 - self._learner:
-                self._running = False  # until the opponent has answered: its fault leaves the hand half played
-                seat = self._opponent_acts(seat)
-                self._running = True
+            seat = self._opponent_acts(seat)
+            self._stage = RUNNING
             if seat != table.ENDED:
                 observation, info = self._seen()
                 return observation, 0.0, False, False, info
-        self._running = False
+        self._stage = ENDED
         observation, info = self._seen()
         return observation, self._net()[self._learner], True, False, info
 
@@ -130,10 +137,11 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         while seat == 1 - self._learner:
             self._look_across_kernel(self._games, self._books, seat, self._their_row[0], 1, 1)
             acted = self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)
-            action = action_number(whole_actions(acted, 1, f"opponent {name_of(self.opponent)!r}")[0])
+            answer = whole_actions(acted, 1, f"opponent {name_of(self.opponent)!r}")[0].item()
+            action = action_number(answer)
             seat = self._play_kernel(self._games, self._books, action, self._masks)
             if seat == table.ILLEGAL:
-                error = self.game.illegal(action)
+                error = self._readable().illegal(answer)
                 raise IllegalActionError(f"opponent {name_of(self.opponent)!r}: {error}")
             self._history.append(action)
         return seat

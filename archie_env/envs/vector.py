@@ -49,6 +49,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         copy: give out new arrays at each step; False gives out those that the next step overwrites, which is faster.
         illegal: ``raise`` an `IllegalActionError` before anything is played, or ``replace`` by check, call or standing pat.
         render_mode: None; a batch has no picture.
+        max_episode_steps: None; a hand ends by itself and is never truncated.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # type: ignore[misc]
@@ -65,6 +66,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         copy: bool = True,
         illegal: Literal["raise", "replace"] = "raise",
         render_mode: str | None = None,
+        max_episode_steps: int | None = None,
     ) -> None:
         try:
             mode = AutoresetMode(autoreset_mode)
@@ -76,6 +78,10 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             raise ArchieError(f"autoreset_mode {mode}: expected NEXT_STEP or SAME_STEP, as games are dealt on without end")
         if render_mode is not None:
             raise ArchieError(f"render_mode {render_mode!r}: expected None, as a batch has no picture")
+        if max_episode_steps is not None:
+            raise ArchieError(
+                f"max_episode_steps {max_episode_steps!r}: expected None, as a hand cut short has no result to pay"
+            )
         played = as_rules(rules)
         self.tables = SingleAgentBatch(
             num_envs, [as_policy(opponent, played)], rules=played, seed=0, seat=seat, dtype=dtype, replacements=replacements,
@@ -90,7 +96,6 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._same_step = mode is AutoresetMode.SAME_STEP
         self._replace, self._begun = illegal == "replace", False
-        self._ended = np.zeros(num_envs, np.bool_)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -103,7 +108,6 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         seed = None if seed is None else whole_number("seed", seed, 0)
         super().reset(seed=seed)
         self.tables.reset(seed if seed is not None else int(self.np_random.integers(2**63)))
-        self._ended[:] = False
         self._begun = True
         return self.tables.observations, self._infos(self.tables.masks)
 
@@ -116,7 +120,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             raise OrderError("step: call reset() first")
         if self._replace:
             actions = self._legal(actions)
-        tables.step(actions, None if self._same_step else ~self._ended)
+        tables.step(actions, None if self._same_step else ~tables.done)
         done = tables.done.copy()
         observations, masks = tables.observations, tables.masks
         infos = self._infos(masks)
@@ -125,7 +129,6 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
                 infos |= self._final(done)
         else:
             seats.show_ends(done, tables.final_observations, observations, masks)  # the next step writes the hands dealt since
-            self._ended = done
         return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
 
     def _legal(self, actions: ArrayLike) -> NDArray[np.int64]:
