@@ -157,7 +157,7 @@ def test_where_nothing_can_be_kept_everything_still_runs(trouble: str, warm: Pat
     environment = place.get(trouble, {"NUMBA_CACHE_DIR": str(tmp_path)})
     before = {"read-only": READ_ONLY, "full": FULL_DISK, "no home": NO_HOME, "no folder": "", "gone": GONE}[trouble]
     expected = run(NUMBA_CACHE_DIR=str(warm))
-    assert run(before.replace("KERNELS", str(tmp_path)) + PROGRAM, **environment) == expected
+    assert run(before.replace("KERNELS", str(tmp_path)) + PROGRAM, ROOT, **environment) == expected
     assert not list(tmp_path.rglob("*.tmp"))
 
 
