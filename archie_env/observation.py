@@ -165,7 +165,7 @@ class Seen:
         return self.held[-1]
 
 
-def decode(row: NDArray[np.generic], rules: Rules | str) -> Seen:
+def decode(row: NDArray[np.generic], rules: Rules | str = "archie") -> Seen:
     """Read one row ``(width,)`` in either form; the inverse of the engine's encoder."""
     rules = as_rules(rules)
     values = unscaled(np.asarray(row), rules)

@@ -43,7 +43,7 @@ class Replay(StochasticPolicy):
 
 
 @pytest.mark.parametrize("rules", ["archie", "pagat", "mini"])
-def test_all_doors_play_the_same_hands(rules: str) -> None:
+def test_all_interfaces_play_the_same_hands(rules: str) -> None:
     """100,000 hands in all: the same seed and actions give the same observations, masks and pay through every door."""
     chance, seed = random.Random(rules), 17
     aec, batch, replay = archie_v0.env(rules, dtype="int8"), Batch(1, rules, seed=seed), Replay()
