@@ -7,6 +7,7 @@ import pickle
 import random
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.test import api_test, render_test, seed_test
@@ -15,9 +16,11 @@ from archie_env import Rules, Stakes, archie_v0
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.cards import parse_cards
 from archie_env.envs.aec import raw_env
+from archie_env.envs.single import ArchieEnv
 from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError
 from archie_env.game import Game
 from archie_env.observation import fields, scaled
+from archie_env.policy import Actions, Masks, Observations, UniformPolicy
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3
 SEATS = ("player_0", "player_1")
@@ -437,3 +440,98 @@ def test_huge_seeds_are_seeds() -> None:
     first = env.game
     env.reset(seed=2**100 + 1)
     assert env.game != first
+
+
+# ---- the hidden state, and one learner's sessions
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_the_hidden_state_holds_both_rows_and_the_deck(dtype: Any) -> None:
+    env = archie_v0.env(dtype=dtype)
+    with pytest.raises(OrderError, match="state"):
+        env.state()
+    env.reset(seed=4)
+    env.step(1)
+    state = env.state()
+    assert state in env.state_space
+    rows = [env.observe(agent)["observation"] for agent in env.possible_agents]
+    assert np.array_equal(state[: len(rows[0])], rows[0])
+    assert np.array_equal(state[len(rows[0]) : 2 * len(rows[0])], rows[1])
+    deck = state[2 * len(rows[0]) :] * (51 if dtype == "float32" else 1)
+    assert tuple(np.rint(deck).astype(int).tolist()) == env.game.deck
+
+
+def test_infos_before_reset_ask_for_it() -> None:
+    with pytest.raises(OrderError, match="reset"):
+        _ = archie_v0.env().infos
+
+
+def play_session(env: ArchieEnv, seed: int) -> tuple[list[float], list[dict[str, Any]]]:
+    """Rewards that were not 0 and all infos of an episode in which the learner takes its first legal action but folding."""
+    _, info = env.reset(seed=seed)
+    rewards, infos, over = [], [info], False
+    while not over:
+        legal = np.flatnonzero(info["action_mask"])
+        _, reward, over, _, info = env.step(int(legal[legal != 0][0]))
+        infos.append(info)
+        rewards.append(float(reward))
+    return [reward for reward in rewards if reward], infos
+
+
+def test_a_session_of_one_learner_is_its_hands_one_after_another() -> None:
+    session, single = ArchieEnv("uniform", hands=20), ArchieEnv("uniform")
+    rewards, _ = play_session(session, 5)
+    alone = []
+    for hand in range(20):
+        _, info = single.reset(seed=5 if hand == 0 else None)
+        over, reward = False, 0.0
+        while not over:
+            legal = np.flatnonzero(info["action_mask"])
+            _, reward, over, _, info = single.step(int(legal[legal != 0][0]))
+        alone.append(float(reward))
+    assert rewards == [reward for reward in alone if reward]
+
+
+@pytest.mark.parametrize("seat", ["alternate", "dealer"])
+def test_stacks_of_one_learner_are_in_info_and_end_the_session(seat: Any) -> None:
+    env = ArchieEnv("uniform", seat, stack=100)
+    rewards, infos = play_session(env, 6)
+    assert infos[0]["stacks"] == {"learner": 100, "opponent": 100}
+    assert infos[-1]["stacks"]["learner"] == 100 + sum(rewards)
+    assert all(sum(info["stacks"].values()) == 200 for info in infos)
+    assert min(infos[-1]["stacks"].values()) < 48 <= min(infos[0]["stacks"].values())
+    with pytest.raises(OrderError, match="reset"):
+        env.step(1)
+
+
+@pytest.mark.parametrize("arguments", [{"hands": 0}, {"hands": 1.5}, {"stack": 47}, {"stack": True}])
+def test_impossible_sessions_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ArchieError, match=f"{next(iter(arguments))} .*: expected a whole number"):
+        ArchieEnv("uniform", **arguments)
+
+
+def test_a_seat_that_is_none_is_refused_whenever_it_is_set() -> None:
+    env = ArchieEnv("uniform")
+    with pytest.raises(ArchieError, match="seat 'chair': expected one of"):
+        env.seat = "chair"  # type: ignore[assignment]
+    assert env.seat == "alternate"
+
+
+def test_an_illegal_answer_of_the_opponent_is_named_as_it_was_given() -> None:
+    class Wrong(UniformPolicy):
+        def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+            return np.full(len(masks), 35)
+
+    env = ArchieEnv(Wrong(), "big_blind")
+    with pytest.raises(IllegalActionError, match="illegal action 35"):
+        env.reset(seed=1)
+
+
+def test_an_opponent_that_is_a_class_is_refused_when_the_environment_is_made() -> None:
+    with pytest.raises(ArchieError, match="expected a Policy"):
+        ArchieEnv(UniformPolicy)  # type: ignore[arg-type]
+
+
+def test_a_step_limit_of_a_vector_is_refused_with_the_reason() -> None:
+    with pytest.raises(ArchieError, match="max_episode_steps"):
+        gymnasium.make_vec("Archie-v0", num_envs=2, vectorization_mode="vector_entry_point", max_episode_steps=5)

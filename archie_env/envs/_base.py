@@ -21,7 +21,7 @@ from archie_env.observation import chip_scales, highest, width
 from archie_env.rendering.text import ansi, rgb_array
 from archie_env.rulebook import ReadsRulebook, rulebook
 from archie_env.rules import Replacements, Rules
-from archie_env.validation import one_of, seed_word
+from archie_env.validation import one_of, seed_word, whole_number
 
 ObservationType = Literal["float32", "int8"]
 RenderMode = Literal["human", "ansi", "rgb_array"]
@@ -89,6 +89,13 @@ class Table(ReadsRulebook):
         self._stage = UNSET
         self._hand_number = -1
         self._history: list[int] = []
+
+    def _session(self, hands: int | None, stack: int | None) -> tuple[int | None, int | None]:
+        """Check the length of a session and the chips each player brings."""
+        return (
+            None if hands is None else whole_number("hands", hands, 1),
+            None if stack is None else whole_number("stack", stack, self.rules.reserve),
+        )
 
     def _next_hand(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[int, NDArray[np.int8], int]:
         """Turn to hand 0 of a seed, or to the next of the present stream; bad input changes nothing.

@@ -17,7 +17,7 @@ from archie_env.errors import ArchieError, OrderError
 from archie_env.game import SEATS, Game
 from archie_env.observation import width
 from archie_env.rules import Replacements, Rules
-from archie_env.validation import action_number, one_of, whole_number
+from archie_env.validation import action_number, one_of
 
 Viewpoint = Literal["player_0", "player_1", "to_act"]
 _FIRST, _SECOND = SEATS
@@ -65,11 +65,8 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         super().__init__()
         self._sit_down(rules, replacements, dtype, render_mode)
         one_of("viewpoint", viewpoint, (None, *get_args(Viewpoint)))
-        if hands is not None:
-            whole_number("hands", hands, 1)
-        if stack is not None:
-            whole_number("stack", stack, self.rules.reserve)
-        self.viewpoint, self.hands, self.stack = viewpoint, hands, stack
+        self.viewpoint = viewpoint
+        self.hands, self.stack = self._session(hands, stack)
         self.possible_agents = list(SEATS)
         self.agents: list[str] = []
         masks = spaces.Box(0, 1, (self._n_actions,), np.int8)

@@ -1,4 +1,4 @@
-"""The Gymnasium environment: one learner against a `Policy`, an episode a hand.
+"""The Gymnasium environment: one learner against a `Policy`, an episode a hand or a session of hands.
 
 >>> import gymnasium
 >>> env = gymnasium.make("Archie-v0", opponent="uniform")
@@ -21,6 +21,7 @@ from archie_env.actions import CALL, STAND_PAT
 from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, RenderMode, Table, bound, row_space
 from archie_env.envs.learner import Seat
 from archie_env.errors import IllegalActionError, OrderError
+from archie_env.game import SEATS
 from archie_env.policy import Policy, as_policy, name_of
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import action_number, one_of, whole_actions, whole_number
@@ -40,8 +41,12 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         replacements: ``shared`` or ``per_seat``, see `Batch`.
         illegal: ``raise`` an `IllegalActionError` that changes nothing, or ``replace`` by check, call or standing pat, for
             checkers that sample actions blindly.
+        hands: play a session of this many hands in one episode, each paid at its end; None plays one hand, or with ``stack``
+            until a player can't cover the reserve.
+        stack: chips each player starts a session with; the session ends when a player can't cover ``rules.reserve`` (R1.4).
+            ``info["stacks"]`` then holds the chips of ``learner`` and ``opponent``.
 
-    The reward is the learner's net chips, paid once, at the end of the hand.  Masks are in ``info["action_mask"]`` and from
+    The reward is the learner's net chips, paid at the end of each hand.  Masks are in ``info["action_mask"]`` and from
     `action_masks`; at the end they are all ones, since samplers need a legal action.  When the opponent ends a hand before
     the learner could decide anything, `reset` returns that end, and the next step, whatever its action, pays it: so the
     episode returns are the results of all hands.
@@ -62,9 +67,12 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         dtype: ObservationType = "float32",
         replacements: Replacements = "shared",
         illegal: IllegalActions = "raise",
+        hands: int | None = None,
+        stack: int | None = None,
     ) -> None:
         self._sit_down(rules, replacements, dtype, render_mode)
         one_of("illegal", illegal, get_args(IllegalActions))
+        self.hands, self.stack = self._session(hands, stack)
         self.opponent = as_policy(opponent, self.rules)
         self.seat, self.illegal = seat, illegal
         self.observation_space = row_space(self.rules, dtype)
@@ -99,15 +107,21 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         reseed = seed is not None or self._hand_number < 0
         seed = None if seed is None else whole_number("seed", seed, 0)
         fixed = self._next_hand(seed, options)
-        self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
         if reseed:
             super().reset(seed=seed)
             self._choices = np.random.default_rng(None if seed is None else [seed, 1])
+        self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
+        self.stacks = None if self.stack is None else {"learner": self.stack, "opponent": self.stack}
+        self._deal(*fixed)
+        return self._seen()
+
+    def _deal(self, *fixed: Any) -> None:
+        """Deal a hand and let the opponent act until the learner may."""
+        self._deal_kernel(self._games, self._books, self._hand_number, *fixed)
         dealer = int(self._games["dealer"][0])
         self._learner = 0 if self.seat == "alternate" else dealer if self.seat == "dealer" else 1 - dealer
         self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
         self._stage = RUNNING
-        return self._seen()
 
     def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
         """Play the learner's action and everything up to its next decision."""
@@ -128,9 +142,25 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
             if seat != table.ENDED:
                 observation, info = self._seen()
                 return observation, 0.0, False, False, info
-        self._stage = ENDED
+        reward = self._net()[self._learner]
+        over = self._session_over(reward)
+        if over:
+            self._stage = ENDED
+        else:
+            if self.render_mode == "human":
+                self.render()  # the end of this hand, before the next one covers it
+            self._deal(*self._next_hand(None, None))
         observation, info = self._seen()
-        return observation, self._net()[self._learner], True, False, info
+        return observation, reward, over, False, info
+
+    def _session_over(self, reward: float) -> bool:
+        """Pay a hand that has ended, and return whether the session ends with it."""
+        if self.stacks is not None:
+            self.stacks = {"learner": self.stacks["learner"] + int(reward), "opponent": self.stacks["opponent"] - int(reward)}
+        if self._hands_left is not None:
+            self._hands_left -= 1
+        broke = self.stacks is not None and min(self.stacks.values()) < self.rules.reserve
+        return broke or self._hands_left == 0
 
     def _opponent_acts(self, seat: int) -> int:
         """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
@@ -152,7 +182,10 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         self._look_kernel(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
         if self.render_mode == "human":
             self.render()
-        return row, {"action_mask": self.action_masks()}
+        info: dict[str, Any] = {"action_mask": self.action_masks()}
+        if self.stacks is not None:
+            info["stacks"] = dict(self.stacks)
+        return row, info
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: a new array, 1 = legal; all ones when the hand is over."""
@@ -163,4 +196,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The table from the learner's chair: text (``ansi``), printed (``human``) or a picture ``(h, w, 3)`` uint8."""
-        return self._draw(self.game, self._learner)
+        if self.stacks is None:
+            return self._draw(self.game, self._learner)
+        stacks = {SEATS[self._learner]: self.stacks["learner"], SEATS[1 - self._learner]: self.stacks["opponent"]}
+        return self._draw(self.game, self._learner, stacks)
