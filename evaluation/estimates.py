@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from archie_env.errors import ArchieError, shown
 
 NORMAL_95: Final = 1.959963984540054
 """Half width of a 95 % interval in standard errors, by the normal approximation."""
@@ -85,6 +87,14 @@ def _mean(n: int, total: int, squares: int) -> Estimate:
     """Mean and standard error of n whole numbers, from their total and the total of their squares."""
     spread = n * squares - total * total  # n^2 times the variance over n, exact
     return Estimate(total / n, math.sqrt(spread / (n - 1)) / n)
+
+
+def _exactly(kind: type[Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``values`` unchanged, or raise `ArchieError` unless their keys are the fields of a dataclass."""
+    names = [field.name for field in fields(kind)]
+    if sorted(values) != sorted(names):
+        raise ArchieError(f"keys {shown(sorted(values))}: expected {', '.join(names)}")
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +160,7 @@ class PairTotals:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PairTotals:
         """The inverse of `dataclasses.asdict`."""
-        return cls(**values)
+        return cls(**_exactly(cls, values))
 
 
 def boundary(spread: float, reach: float, confidence: float = CONFIDENCE) -> float:
@@ -218,4 +228,4 @@ class PairSequence:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PairSequence:
         """The inverse of `dataclasses.asdict`."""
-        return cls(**values)
+        return cls(**_exactly(cls, values))
