@@ -50,6 +50,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
+def check_new(path: Path | None) -> None:
+    """Raise `ArchieError` for a file that can't be written or that holds anything: a command without --resume would lose it."""
+    check_writable(path)
+    if path is not None and not is_special(path) and path.exists() and path.stat().st_size:
+        raise ArchieError(f"{path}: is not empty: expected another file, or that it be deleted")
+
+
 def checked(model: type[Model], values: object) -> Model:
     """Validate values read from a file: every number finite and of its type, nothing converted.
 

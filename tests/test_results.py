@@ -160,6 +160,36 @@ def test_a_file_that_is_no_result_is_never_written_over(tmp_path: Path, capsys: 
     assert json.loads(notes.read_text())["finished"] is True
 
 
+@pytest.mark.parametrize(
+    ("module", "work", "arguments"),
+    [
+        ("aivat.command", "learn", ["call", "uniform"]),
+        ("exploitability.measure", "measure", ["call"]),
+        ("speed.command", "run", []),
+    ],
+)
+def test_a_command_that_resumes_nothing_writes_over_no_file(
+    module: str, work: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def begin(*_: Any, **__: Any) -> Any:
+        raise ArchieError("measuring began")
+
+    command = importlib.import_module(f"evaluation.{module}")
+    monkeypatch.setattr(command, work, begin)
+    notes, empty, fifo = tmp_path / "notes.txt", tmp_path / "empty", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    empty.touch()
+    for text in ("Dear diary", '{"manifest": {}, "finished": true}'):
+        notes.write_text(text)
+        assert command.main([*arguments, "--json", str(notes)]) == 2
+        assert "notes.txt: is not empty: expected another file" in capsys.readouterr().err
+        assert notes.read_text() == text
+    for file in (empty, fifo):
+        assert command.main([*arguments, "--json", str(file)]) == 2
+        assert capsys.readouterr().err == "error: measuring began\n"
+
+
 def test_a_finished_result_is_not_lost_to_a_second_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "match.json"
     assert main([*MATCH, "--json", str(file)]) == 0

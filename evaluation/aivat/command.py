@@ -13,13 +13,12 @@ from tyro.conf import arg
 
 from agents import load
 from archie_env.errors import ArchieError
-from archie_env.files import check_writable
 from evaluation.aivat.match import SAMPLES, AdjustedMatch, check_arguments, play_adjusted
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import learn
 from evaluation.command import Agents, JsonFile, RulesName, Seed, progress, run_command
 from evaluation.duplicate.match import CHUNK, DEALS
-from evaluation.results import manifest, weights_hash, write_json
+from evaluation.results import check_new, manifest, weights_hash, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ def format_adjusted(of: AdjustedMatch) -> str:
 
 def _play(options: Options) -> None:
     options.check()
-    check_writable(options.json)
+    check_new(options.json)
     a, b = (load(name, options.rules) for name in options.agents)
     teachers = options.teachers or options.agents
     one, other = (load(name, options.rules) for name in teachers)

@@ -16,9 +16,9 @@ from tyro.conf import arg
 
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import ArchieError
-from archie_env.files import check_writable
 from archie_env.validation import whole_number
 from evaluation.command import JsonFile, run_command
+from evaluation.results import check_new
 from evaluation.speed.first_step import first_steps
 from evaluation.speed.peers import DISTRIBUTIONS, hand_rows, peer_rows
 from evaluation.speed.report import Report, as_text, save
@@ -110,7 +110,7 @@ def measure_rows(options: Options) -> None:
     if not options.seconds > 0:
         raise ArchieError(f"--seconds {options.seconds}: expected more than 0")
     whole_number("--repeats", options.repeats, 1)
-    check_writable(options.json)
+    check_new(options.json)
     report = run(options.only, options.seconds, options.repeats, options.against)
     print(as_text(report, options.markdown), flush=True)
     if options.json:
