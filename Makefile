@@ -17,10 +17,10 @@ check: .venv/.installed  ## everything CI checks besides the tests: style, types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	.venv/bin/lint-imports
-	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents training/settings.py README.md docs
+	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents training/settings.py evaluation/__init__.py README.md docs
 
 docs: .venv/.installed  ## the documentation as a site, in build/docs
-	$(RUN) docs/numbers.py --check
+	$(RUN) docs/quote_numbers.py --check
 	$(RUN) -m sphinx -q -W --keep-going -E -b html docs build/docs
 
 install: .venv/.installed
