@@ -29,10 +29,10 @@ SMALL_PPO = """
 [budget]
 decisions = 1
 [rollout]
-games = 16
-steps = 4
+num_envs = 16
+num_steps = 4
 [learning]
-batch = 64
+minibatch_size = 64
 [network]
 widths = [8]
 bfloat16 = "off"
