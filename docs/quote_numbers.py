@@ -1,4 +1,4 @@
-"""Write the numbers of ``docs/results/numbers.toml`` into the pages that quote them: ``python docs/quote_numbers.py [--check]``.
+"""Write the numbers of ``docs/results/numbers.toml`` into the pages: ``python docs/quote_numbers.py [--check]``.
 
 A page quotes a number as ``<!-- number NAME -->+67 ± 9<!-- / -->``; what stands between the comments is replaced.
 """
@@ -30,7 +30,7 @@ def main() -> int:
     stale = [page for page in pages() if rewritten(page, numbers) != page.read_text(encoding="utf-8")]
     for page in stale:
         if "--check" in sys.argv:
-            print(f"{page.relative_to(ROOT)}: its numbers differ from docs/results/numbers.toml, run python docs/quote_numbers.py")
+            print(f"{page.relative_to(ROOT)}: not the numbers of docs/results/numbers.toml; run python docs/quote_numbers.py")
         else:
             page.write_text(rewritten(page, numbers), encoding="utf-8")
     return int("--check" in sys.argv and bool(stale))
