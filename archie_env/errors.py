@@ -49,6 +49,11 @@ def shown(value: object, most: int = 120) -> str:
     return _one_line(text, most)
 
 
+def printable(text: str) -> str:
+    """The text with line ends, control characters and lone surrogates as escapes, so that it can't move a cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def described(error: BaseException, place: bool = True) -> str:
     """Return the type, message and (unless ``place`` is false) source line of an exception, as one printable line."""
     try:
@@ -65,5 +70,5 @@ def described(error: BaseException, place: bool = True) -> str:
 
 def _one_line(text: str, most: int) -> str:
     text = " ".join(text.split())
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most + 1])
+    text = printable(text[: most + 1])
     return text if len(text) <= most else f"{text[:most]}..."

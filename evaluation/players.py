@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from archie_env.actions import describe_legal
 from archie_env.cards import format_cards
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, printable
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, name_of
 from archie_env.rules import Rules
@@ -174,7 +174,7 @@ def malformed(answer: NDArray[Any], masks: Masks, probabilities: bool) -> str | 
     if answer.shape == expected and answer.dtype.kind in ("f" if probabilities else "iu"):
         return None
     what, numbers = ("probabilities", "floats") if probabilities else ("actions", "integers")
-    return f"{what} of shape {answer.shape} and dtype {escaped(str(answer.dtype))}: expected {expected} {numbers}"
+    return f"{what} of shape {answer.shape} and dtype {printable(str(answer.dtype))}: expected {expected} {numbers}"
 
 
 def asked_probabilities(policy: Policy, observations: Observations, masks: Masks) -> NDArray[np.float64]:
@@ -238,18 +238,13 @@ def position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules, h
     return f"{', '.join(words)}, pot {seen.pot}, {seen.owed} to call; legal: {describe_legal(mask)}"
 
 
-def escaped(text: str) -> str:
-    """Replace control characters, surrogates and other letters that can't be printed by their escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
 def player_name(policy: object) -> str:
     """The name of a player for tables and reports, on one line."""
     try:
         name = name_of(policy)
     except Exception:
         name = type(policy).__name__
-    return escaped(name)[:_LETTERS]
+    return printable(name)[:_LETTERS]
 
 
 def exception_text(error: BaseException) -> str:
@@ -263,4 +258,4 @@ def exception_text(error: BaseException) -> str:
         place = f" ({Path(steps[-1].filename).name}:{steps[-1].lineno})" if steps else ""
     except Exception:
         place = ""
-    return escaped(f"{type(error).__name__}{': ' if message else ''}{message[:_LETTERS]}{place}")
+    return printable(f"{type(error).__name__}{': ' if message else ''}{message[:_LETTERS]}{place}")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from archie_env import notation
-from archie_env.errors import ArchieError
+from archie_env.errors import ArchieError, printable
 from archie_env.game import Game
-from archie_env.terminal.shell import error_line, printable, run
+from archie_env.terminal.shell import error_line, run
 
 ROOT = Path(__file__).parents[1]
 ARCHIE = f"{sys.executable} -m archie_env"

@@ -8,14 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from archie_env.errors import PlayerLeftError, described
+from archie_env.errors import PlayerLeftError, described, printable
 from archie_env.events import SEATS
 from archie_env.game import Game
 from archie_env.policy import Policy
 from archie_env.rendering import wording
 from archie_env.rules import Rules
 from archie_env.terminal.console import Console
-from archie_env.terminal.shell import printable
 from archie_env.validation import whole_actions, whole_number
 
 Position = Literal["dealer", "big_blind", "alternate"]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.errors import ArchieError, PlayerLeftError, printable
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -44,11 +44,6 @@ def run(work: Callable[[], object], program: str = "error", stopped: str = "inte
         _complain(f"\n{stopped}")
         return INTERRUPTED
     return 0
-
-
-def printable(text: str) -> str:
-    """The text with line ends, control characters and lone surrogates as escapes, so that it can't move a cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def error_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from archie_env._core.state import DEALER
 from archie_env.batch import Hands
-from archie_env.errors import IllegalActionError, PlayerLeftError
+from archie_env.errors import IllegalActionError, PlayerLeftError, printable
 from archie_env.policy import Policy, StochasticPolicy, sample
 from archie_env.rules import Rules
 from evaluation.players import (
@@ -23,7 +23,6 @@ from evaluation.players import (
     ProbabilityError,
     TimedCalls,
     TimeLimitError,
-    escaped,
     exception_text,
     malformed,
     own_array,
@@ -285,7 +284,7 @@ class Umpire:
             if len(self.faults.reports) + len(reports) >= REPORTS:
                 continue
             where = position_text(rows[k], masks[k], self.rules)
-            report = escaped(f"{self.name}: {failure.reason} in deal {numbers[k] // 2} as {where}")
+            report = printable(f"{self.name}: {failure.reason} in deal {numbers[k] // 2} as {where}")
             if self.strict:
                 raise (ProbabilityError if failure.kind == PROBABILITIES else IllegalActionError)(report)
             reports.append(report)

@@ -341,7 +341,3 @@ class TrainerOptions(Options):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     return train_from_command(TrainerOptions, "python -m training.cfr", Config.load, train, CHECKPOINT, arguments)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
