@@ -243,7 +243,7 @@ def test_a_policy_that_hangs_is_disqualified_and_the_match_ends() -> None:
         return actions
 
     start = time.perf_counter()
-    result = play_match(Wrong(hang), CALLER, 64, seed=8, chunk=16, time_limit=0.5)
+    result = play_match(Wrong(hang), CALLER, 64, seed=8, chunk=16, time_limit=(0.5, None))
     released.set()
     assert time.perf_counter() - start < 30
     assert len(asked) == 4
@@ -254,7 +254,7 @@ def test_a_policy_that_hangs_is_disqualified_and_the_match_ends() -> None:
     assert result.faults[0].disqualified
     assert "act gave no answer within 0.5 s in deal" in result.faults[0].reports[0]
     with pytest.raises(TimeLimitError, match=r"wrong: act gave no answer within 0\.01 s"):
-        play_match(Wrong(lambda o, m, a: time.sleep(0.3) or a), CALLER, 10, strict=True, time_limit=0.01)  # type: ignore[func-returns-value]
+        play_match(Wrong(lambda o, m, a: time.sleep(0.3) or a), CALLER, 10, strict=True, time_limit=(0.01, None))  # type: ignore[func-returns-value]
 
 
 def test_a_policy_that_hangs_ends_its_measurement() -> None:
@@ -331,7 +331,7 @@ def test_faults_and_disqualifications_outlive_an_interruption() -> None:
 
     hung: list[MatchResult] = []
     slow = Wrong(lambda o, m, a: time.sleep(0.3) or a)  # type: ignore[func-returns-value]
-    play_match(slow, CALLER, 48, seed=11, chunk=16, time_limit=0.01, written=hung.append)
+    play_match(slow, CALLER, 48, seed=11, chunk=16, time_limit=(0.01, None), written=hung.append)
     again = play_match(Wrong(lambda o, m, a: a), CALLER, 48, seed=11, chunk=16, time_limit=60, earlier=hung[0])
     assert again == hung[-1]  # quick now, and still out
 
