@@ -31,7 +31,7 @@ from agents.archive import (
 )
 from agents.rows import checked_rows, layout
 from archie_env.errors import ArchieError
-from archie_env.observation import fields
+from archie_env.observation import field
 from archie_env.policy import Actions, Masks, Observations, Probabilities
 from archie_env.rules import Rules
 
@@ -65,7 +65,7 @@ class CFRPolicy(FilePolicy):
             if table.shape != expected[name] or table.dtype != np.uint8:
                 raise ArchieError(f"{name} {table.shape} of type {table.dtype}: expected uint8 {expected[name]}")
         self.bets, self.draws = frozen(bets), frozen(draws)
-        own_draws = next(field.start for field in fields(self.rules) if field.name == "own_draws")
+        own_draws = field(self.rules, "own_draws").start
         self._tables = layout(self.rules), abstraction.record, own_draws, *abstraction.hands, self.bets, self.draws
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:

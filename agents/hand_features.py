@@ -27,7 +27,7 @@ from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import MAX_HAND, NO_CARD
 from archie_env._core.tables import ACE, CATEGORIES, high_classes, low_classes
 from archie_env.cards import RANKS, SUITS
-from archie_env.observation import fields
+from archie_env.observation import field
 from archie_env.rulebook import highest_low_rank, rulebook
 from archie_env.rules import Rules
 
@@ -152,7 +152,7 @@ class HandReader:
     def __init__(self, rules: Rules) -> None:
         self._books = rulebook(rules)
         self._size = rules.hand_size
-        self._slots_at = next(f.start for f in fields(rules) if f.name == "slots")
+        self._slots_at = field(rules, "slots").start
         self._ranks = np.array([RANKS.index(rank) for rank in rules.ranks], np.int8)
         self._suits = np.array([SUITS.index(suit) for suit in rules.suits], np.int8)
         limit = highest_low_rank(rules)

@@ -19,7 +19,7 @@ from agents.rows import checked_rows
 from archie_env._core.jit import kernel
 from archie_env._core.state import DISCARD
 from archie_env.errors import ArchieError, shown
-from archie_env.observation import fields, highest, width
+from archie_env.observation import field, highest, width
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
 
@@ -80,7 +80,7 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
         self.weights = {name: finite(name, array) for name, array in weights.items()}
         self._reader = HandReader(self.rules)
         self._features, self._slots = self.meta["hand_features"], self.meta["slots"]
-        self._slot_block = next(field for field in fields(self.rules) if field.name == "slots")
+        self._slot_block = field(self.rules, "slots")
         self._scale = (1 / highest(self.rules)).astype(np.float32)
         stages = [f"layer{i}" for i in range(max(1, (len(self.weights) - 1) // 2))] + ["head"]
         expected = [f"{stage}.{part}" for stage in stages for part in ("weight", "bias")]
@@ -118,8 +118,7 @@ class PPOPolicy(FilePolicy, StochasticPolicy):
 
     def _check_slots(self, rows: NDArray[np.int8]) -> None:
         """Raise `ArchieError` unless every slot shows exactly one card: the kernels index tables by the cards."""
-        block, ranks = self._slot_block, len(self.rules.ranks)
-        slots = rows[:, block.start : block.start + block.size].reshape(len(rows), *block.shape) != 0
+        slots, ranks = self._slot_block.of(rows) != 0, len(self.rules.ranks)
         whole = (slots[:, :, :ranks].sum(axis=2) == 1) & (slots[:, :, ranks:].sum(axis=2) == 1)
         if not whole.all():
             row = int(whole.all(axis=1).argmin())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from archie_env._core.jit import kernel
 from archie_env._core.state import MAX_HAND, NO_CARD
 from archie_env.errors import ArchieError
-from archie_env.observation import fields, owed_unit, pot_unit, unscaled, width
+from archie_env.observation import field, owed_unit, pot_unit, unscaled, width
 from archie_env.policy import Masks, Observations
 from archie_env.rulebook import highest_low_rank, lowest_qualifying_high
 from archie_env.rules import Rules
@@ -82,15 +82,14 @@ def count_ranks(hand, counts):
 def layout(rules: Rules) -> NDArray[np.void]:
     """``(1,)`` record of `LAYOUT` for rows of these rules."""
     record = np.zeros(1, LAYOUT)
-    blocks = {block.name: block for block in fields(rules)}
     for name in ("held", "wagers", "other_draws", "phase", "dealer", "owed", "pot"):
-        record[name] = blocks[name].start
+        record[name] = field(rules, name).start
     for name in ("draws", "hand_size", "max_discard", "flushes", "deck_size"):
         record[name] = getattr(rules, name)
     highest_low = highest_low_rank(rules)
     record["low_limit"] = -1 if highest_low is None else highest_low
     record["high_qualifier"] = lowest_qualifying_high(rules)
-    record["actions"] = len(blocks["wagers"].axes[1])
+    record["actions"] = len(field(rules, "wagers").axes[1])
     record["pot_unit"], record["owed_unit"] = pot_unit(rules), owed_unit(rules)
     record["deck"][0, : rules.deck_size] = rules.deck
     record.setflags(write=False)

@@ -17,7 +17,7 @@ from agents.archive import FilePolicy, Header, Meta, check_names, frozen, load_p
 from agents.rows import checked_rows
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.errors import ArchieError
-from archie_env.observation import fields
+from archie_env.observation import field
 from archie_env.policy import Masks, Observations, Probabilities, StochasticPolicy
 from archie_env.rules import Rules
 
@@ -136,7 +136,6 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
             raise ArchieError(f"a solution for {rules.draws} draws: expected 1")
         _check_parts(arrays, meta, rules)
         self._tables = [frozen(arrays[name]) for name in _TABLES]
-        self._blocks = {field.name: field for field in fields(rules)}
         self._base = (len(rules.suits) + 1) ** np.arange(len(rules.ranks), dtype=np.int64)
         self._hands = _Index(arrays["hands"].astype(np.int64) @ self._base, "hand")
         histories = arrays["histories"].astype(np.int64)
@@ -145,8 +144,7 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
         self._histories = _Index(
             self._history_number(histories[:, 0], histories[:, 1], histories[:, 2:] @ self._base), "history"
         )
-        steps = len(self._blocks["wagers"].axes[1])
-        self._weights = 3 ** np.arange(steps)
+        self._weights = 3 ** np.arange(len(field(rules, "wagers").axes[1]))
         self._lines = self._paths(meta["lines"])
         self._first_nodes = self._paths(meta["first_nodes"])
         self._last_nodes = [self._paths(paths) for paths in meta["last_nodes"]]
@@ -169,8 +167,7 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
 
     def _part(self, rows: NDArray[np.int8], name: str) -> NDArray[np.int8]:
         """``(n, *shape)``: a block of the rows."""
-        field = self._blocks[name]
-        return rows[:, field.start : field.start + field.size].reshape(len(rows), *field.shape)
+        return field(self.rules, name).of(rows)
 
     def _betting(self, rows: NDArray[np.int8], betting_round: int) -> Ints:
         """``(n,)``: the numbers of the betting paths of a round."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from archie_env.cards import format_card
 from archie_env.rules import Rules, as_rules
+from archie_env.validation import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class Field:
         """Entries in the block."""
         return math.prod(self.shape)
 
+    def of(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """``(..., width)`` rows -> ``(..., *shape)``: this block of each row."""
+        return rows[..., self.start : self.start + self.size].reshape(rows.shape[:-1] + self.shape)
+
     def labels(self) -> list[str]:
         """A name for every entry, in order."""
         return [" ".join((self.name, *names)) for names in product(*self.axes)]
@@ -71,7 +76,7 @@ def _most_owed(rules: Rules) -> int:
 
 
 @functools.cache
-def _layout(rules: Rules) -> tuple[Field, ...]:
+def _layout(rules: Rules) -> dict[str, Field]:
     rounds = _numbers("round", rules.rounds)
     draws = _numbers("draw", rules.draws)
     counts = tuple(str(n) for n in range(rules.max_discard + 1))
@@ -99,16 +104,27 @@ def _layout(rules: Rules) -> tuple[Field, ...]:
         ("owed", (), -(-_most_owed(rules) // owed), f"chips to call{f' / {owed}, rounded up' if owed > 1 else ''}"),
         ("pot", (), 2 * rules.reserve // unit, f"chips in the pot{f' // {unit}' if unit > 1 else ''}"),
     ]
-    table, start = [], 0
+    table, start = {}, 0
     for name, axes, high, meaning in blocks:
-        table.append(Field(name, start, axes, high, meaning))
-        start += table[-1].size
-    return tuple(table)
+        table[name] = Field(name, start, axes, high, meaning)
+        start += table[name].size
+    return table
 
 
 def fields(rules: Rules | str) -> tuple[Field, ...]:
     """The blocks of a row, in order."""
-    return _layout(as_rules(rules))
+    return tuple(_layout(as_rules(rules)).values())
+
+
+def field(rules: Rules | str, name: str) -> Field:
+    """Look up the block ``name`` of a row; raises `ArchieError` for an unknown name.
+
+    >>> field("archie", "phase").start
+    377
+    """
+    table = _layout(as_rules(rules))
+    one_of("block", name, tuple(table))
+    return table[name]
 
 
 def width(rules: Rules | str) -> int:
@@ -169,7 +185,7 @@ def decode(row: NDArray[np.generic], rules: Rules | str = "archie") -> Seen:
     """Read one row ``(width,)`` in either form; the inverse of the engine's encoder."""
     rules = as_rules(rules)
     values = unscaled(np.asarray(row), rules)
-    part = {f.name: values[f.start : f.start + f.size].reshape(f.shape) for f in fields(rules)}
+    part = {block.name: block.of(values) for block in fields(rules)}
     deck = np.array(rules.deck)
 
     def draws(block: str) -> tuple[int, ...]:
@@ -190,14 +206,14 @@ def decode(row: NDArray[np.generic], rules: Rules | str = "archie") -> Seen:
 def index_table(rules: Rules | str) -> str:
     """The blocks of a row as a Markdown table, for the documentation."""
     lines = ["| index | block | shape | values | axes | meaning |", "|---|---|---|---|---|---|"]
-    for field in fields(rules):
-        last = field.start + field.size - 1
-        where = str(field.start) if last == field.start else f"{field.start}..{last}"
+    for block in fields(rules):
+        last = block.start + block.size - 1
+        where = str(block.start) if last == block.start else f"{block.start}..{last}"
         axes = (
-            " x ".join(f"{axis[0]} .. {axis[-1]}" if len(axis) > 2 else ", ".join(axis) for axis in field.axes) or "one number"
+            " x ".join(f"{axis[0]} .. {axis[-1]}" if len(axis) > 2 else ", ".join(axis) for axis in block.axes) or "one number"
         )
-        shape = " x ".join(map(str, field.shape)) or "1"
-        lines.append(f"| {where} | `{field.name}` | {shape} | 0..{field.high} | {axes} | {field.meaning} |")
+        shape = " x ".join(map(str, block.shape)) or "1"
+        lines.append(f"| {where} | `{block.name}` | {shape} | 0..{block.high} | {axes} | {block.meaning} |")
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS
 from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
 from archie_env.cards import RANKS, SUITS
 from archie_env.errors import RulesError
-from archie_env.observation import fields, owed_unit, pot_unit, width
+from archie_env.observation import field, owed_unit, pot_unit, width
 from archie_env.rules import Replacements, Rules, as_rules
 
 Books = NDArray[np.void]
@@ -50,25 +50,24 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
         actions = np.flatnonzero(row)
         book["legal_bits"][menu] = sum(1 << int(a) for a in actions)
         book["legal_count"][menu], book["legal_list"][menu, : len(actions)] = len(actions), actions
-    block = {f.name: f for f in fields(rules)}
     book["width"], book["actions"] = width(rules), rules.actions
     book["pot_unit"], book["owed_unit"] = pot_unit(rules), owed_unit(rules)
     book["wagers_width"] = 2 * (rules.raise_cap + 2)
     for name in ("wagers", "phase", "dealer"):
-        book[f"{name}_at"] = block[name].start
-    book["held_at"] = book["slot_at"] = book["drawn_at"] = block["pot"].start
-    slots, slot_width = block["slots"].start, len(rules.ranks) + len(rules.suits)
+        book[f"{name}_at"] = field(rules, name).start
+    book["held_at"] = book["slot_at"] = book["drawn_at"] = field(rules, "pot").start
+    slots, slot_width = field(rules, "slots").start, len(rules.ranks) + len(rules.suits)
     for column, card in enumerate(rules.deck):
         rank, suit = rules.ranks.index(RANKS[card >> 2]), rules.suits.index(SUITS[card & 3])
         for r in range(rules.rounds):
-            book["held_at"][r, card] = block["held"].start + r * rules.deck_size + column
+            book["held_at"][r, card] = field(rules, "held").start + r * rules.deck_size + column
         for slot in range(rules.hand_size):
             at = slots + slot * slot_width
             book["slot_at"][slot, card] = at + rank, at + len(rules.ranks) + suit
     counts = rules.max_discard + 1
     for i, name in enumerate(("own_draws", "other_draws")):
         for d in range(rules.draws):
-            at = block[name].start + d * counts
+            at = field(rules, name).start + d * counts
             book["drawn_at"][i, d, 1 : counts + 1] = range(at, at + counts)
     books.setflags(write=False)
     return books

@@ -21,7 +21,7 @@ from archie_env.actions import CALL, DISCARD, FOLD, RAISE, STAND_PAT, discard
 from archie_env.batch import Batch
 from archie_env.cards import parse_cards
 from archie_env.errors import ArchieError
-from archie_env.observation import decode, fields, scaled, width
+from archie_env.observation import decode, field, scaled, width
 from archie_env.policy import Policy
 from archie_env.rules import PRESETS, Rules
 from evaluation.duplicate.match import play_match
@@ -60,13 +60,12 @@ def situations(rules: str, count: int = 6000) -> Situations:
 
 def drawing(cards: str, rules: str = "archie", r: int = 0) -> Situations:
     """The row of a player that holds these cards before draw ``r + 1``, with everything else empty."""
-    table = {f.name: f for f in fields(rules)}
-    row = np.zeros(table["pot"].start + 1, np.int8)
+    row = np.zeros(width(rules), np.int8)
     deck = list(PRESETS[rules].deck)
-    held = table["held"].start + r * len(deck)
+    held = field(rules, "held").start + r * len(deck)
     for card in parse_cards(cards):
         row[held + deck.index(card)] = 1
-    row[table["phase"].start + 2 * r + 1] = 1
+    row[field(rules, "phase").start + 2 * r + 1] = 1
     mask = np.zeros(PRESETS[rules].actions, np.int8)
     mask[DISCARD:] = 1
     return row[None], mask[None]
@@ -204,7 +203,7 @@ def test_rows_and_masks_that_do_not_belong_to_the_rules_are_refused(name: str) -
 
 def test_a_row_without_its_slots_is_refused_by_the_network_that_reads_them() -> None:
     rows, masks = situations("mini")
-    rows, slots = rows[:3].copy(), next(block for block in fields("mini") if block.name == "slots")
+    rows, slots = rows[:3].copy(), field("mini", "slots")
     rows[1, slots.start + slots.size - 1] ^= 1
     with pytest.raises(ArchieError, match=r"observations\[1\]: no row of rules 'mini': expected one card in each slot"):
         player("ppo").probabilities(rows, masks[:3])
@@ -379,7 +378,7 @@ def test_the_rule_based_player_folds_only_when_it_owes() -> None:
 def test_the_rule_based_player_raises_its_best_hands_and_folds_its_worst_at_the_end() -> None:
     player = load("rule_based")
     rows, masks = situations("archie", 60_000)
-    last = {f.name: f.start for f in fields("archie")}["phase"] + 6
+    last = field("archie", "phase").start + 6
     facing = (masks[:, FOLD] == 1) & (masks[:, RAISE] == 1) & (rows[:, last] == 1)
     chances = player.probabilities(rows[facing], masks[facing])
     for row, (fold, _, up) in zip(rows[facing], chances[:, :3], strict=True):

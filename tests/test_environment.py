@@ -19,7 +19,7 @@ from archie_env.envs.aec import raw_env
 from archie_env.envs.single import ArchieEnv
 from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderError, RulesError
 from archie_env.game import Game
-from archie_env.observation import fields, scaled
+from archie_env.observation import field, scaled
 from archie_env.policy import Actions, Masks, Observations, UniformPolicy
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3
@@ -240,8 +240,8 @@ def test_observations_are_the_engine_rows_scaled() -> None:
 def test_betting_is_empty_at_reset() -> None:
     env = archie_v0.env()
     env.reset(seed=1)
-    wagers = next(f for f in fields("archie") if f.name == "wagers")
-    assert not env.observe("player_0")["observation"][wagers.start : wagers.start + wagers.size].any()
+    wagers = field("archie", "wagers")
+    assert not wagers.of(env.observe("player_0")["observation"]).any()
 
 
 # ---- seeds, options, copies

@@ -11,9 +11,9 @@ import pytest
 
 from archie_env import archie_v0
 from archie_env._core.jit import JIT_DISABLED
-from archie_env.errors import RulesError
+from archie_env.errors import ArchieError, RulesError
 from archie_env.game import Game
-from archie_env.observation import decode, fields, highest, index_table, pot_unit, scaled, unscaled, width
+from archie_env.observation import decode, field, fields, highest, index_table, pot_unit, scaled, unscaled, width
 from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Rules, Stakes
 
@@ -31,13 +31,24 @@ def random_action(game: Game, chance: random.Random) -> int:
 def test_blocks_tile_the_row_and_name_every_index(name: str) -> None:
     rules = VARIANTS[name]
     at = 0
-    for field in fields(rules):
-        assert field.start == at
-        at += field.size
+    for block in fields(rules):
+        assert block.start == at
+        at += block.size
     assert at == width(rules) == len(highest(rules))
-    labels = [label for field in fields(rules) for label in field.labels()]
+    labels = [label for block in fields(rules) for label in block.labels()]
     assert len(set(labels)) == len(labels) == at
     assert highest(rules).max() <= 127
+
+
+def test_a_block_is_cut_out_of_rows_of_any_shape() -> None:
+    rows = np.arange(2 * 3 * width("archie")).reshape(2, 3, -1)
+    for block in fields("archie"):
+        assert field("archie", block.name) == block
+        expected = rows[:, :, block.start : block.start + block.size].reshape(2, 3, *block.shape)
+        np.testing.assert_array_equal(block.of(rows), expected)
+        np.testing.assert_array_equal(block.of(rows[1, 2]), expected[1, 2])
+    with pytest.raises(ArchieError, match="block 'cards': expected one of 'held', 'slots', "):
+        field("archie", "cards")
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -191,6 +202,6 @@ def test_the_documentation_names_every_index() -> None:
     table = re.search(r"<!-- observation table -->\n(.*?)<!-- end of table -->", text, re.DOTALL)
     assert table is not None
     assert table.group(1).strip() == index_table("archie").strip()
-    names = [label for field in fields("archie") for label in field.labels()]
+    names = [label for block in fields("archie") for label in block.labels()]
     listed = (ROOT / "docs" / "observation-index.txt").read_text().splitlines()
     assert listed == [f"{i} {name}" for i, name in enumerate(names)]

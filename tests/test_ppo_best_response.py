@@ -9,7 +9,7 @@ import pytest
 
 from agents import load
 from archie_env.errors import ArchieError, ConfigError
-from archie_env.observation import fields
+from archie_env.observation import field
 from archie_env.policy import Actions, Masks, Observations, StochasticPolicy
 from archie_env.rules import Rules
 from training.monitoring import match, self_play_statistics
@@ -21,11 +21,11 @@ class Nameless(StochasticPolicy):
 
     def __init__(self) -> None:
         self.asked, self.as_dealer = 0, 0
-        self._dealer = next(f.start for f in fields("mini") if f.name == "dealer")
+        self._dealer = field("mini", "dealer")
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         self.asked += len(masks)
-        self.as_dealer += int((observations[:, self._dealer] != 0).sum())
+        self.as_dealer += int((self._dealer.of(observations) != 0).sum())
         lowest: Actions = masks.argmax(axis=1)
         return lowest
 

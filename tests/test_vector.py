@@ -14,10 +14,10 @@ from archie_env.batch import Batch
 from archie_env.envs.learner import SingleAgentBatch, divide_games
 from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError
-from archie_env.observation import decode, fields, width
+from archie_env.observation import decode, field, width
 from archie_env.policy import StochasticPolicy, UniformPolicy
 
-OVER = next(f.start + f.size - 1 for f in fields("archie") if f.name == "phase")
+OVER = field("archie", "dealer").start - 1
 
 
 class ByHash(StochasticPolicy):

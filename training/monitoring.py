@@ -11,7 +11,7 @@ import numpy as np
 from agents.hand_features import MADE_LOW, HandReader
 from archie_env._core.state import DISCARD
 from archie_env.batch import Hands
-from archie_env.observation import fields
+from archie_env.observation import field
 from archie_env.policy import Policy, sample
 from archie_env.rules import Rules
 
@@ -57,7 +57,7 @@ def self_play_statistics(policy: Policy, hands: int, seed: int, rules: Rules) ->
     """Play ``hands`` with the policy in both seats and measure every decision."""
     played = Hands(np.arange(hands), np.zeros(hands, np.int8), rules, seed)
     generator, read = np.random.default_rng(seed), HandReader(rules)
-    block = next(field for field in fields(rules) if field.name == "phase")
+    block = field(rules, "phase")
     kept: list[float] = []
     sums, counts = np.zeros(block.size), np.zeros(block.size, np.int64)
     started = time.perf_counter()
@@ -67,7 +67,7 @@ def self_play_statistics(policy: Policy, hands: int, seed: int, rules: Rules) ->
             if not len(index):
                 continue
             probabilities = policy.probabilities(rows, masks)
-            phase = rows[:, block.start : block.start + block.size].argmax(axis=1)
+            phase = block.of(rows).argmax(axis=1)
             entropy = -(probabilities * np.log(np.maximum(probabilities, 1e-20))).sum(axis=1)
             sums += np.bincount(phase, entropy, block.size)
             counts += np.bincount(phase, minlength=block.size)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from archie_env._core.state import CALL, DISCARD, FOLD, RAISE
 from archie_env.cards import RANKS
-from archie_env.observation import fields, unscaled
+from archie_env.observation import field, unscaled
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities
 from archie_env.rulebook import highest_low_rank
 from archie_env.rules import Rules, as_rules
@@ -80,9 +80,8 @@ class HandKinds:
 
     def cards(self, rows: Rows) -> NDArray[np.int64]:
         """Read the hands before the first draw ``(n, size)``, sorted, from rows ``(n, d)`` with whole hands."""
-        held = next(field for field in fields(self.rules) if field.name == "held")
         deck = np.array(self.rules.deck)
-        columns = np.nonzero(rows[:, held.start : held.start + len(deck)])[1]
+        columns = np.nonzero(field(self.rules, "held").of(rows)[:, 0])[1]
         hands: NDArray[np.int64] = deck[columns].reshape(len(rows), self.rules.hand_size)
         return hands
 
@@ -206,7 +205,6 @@ class Watched:
     def __init__(self, policy: Policy, rules: Rules | str) -> None:
         self.policy, self.name, self.rules = policy, policy.name, as_rules(rules)
         self.kinds = HandKinds(self.rules)
-        self._at = {field.name: field for field in fields(self.rules)}
         rounds, draws, size = self.rules.rounds, self.rules.draws, self.rules.hand_size
         self.betting = np.zeros((2, rounds, 2, len(BETTING)), np.int64)
         self.drawing = np.zeros((2, draws, size + 1), np.int64)
@@ -229,19 +227,17 @@ class Watched:
             self._count(unscaled(observations, self.rules), whole)  # the match reports other answers
         return actions
 
-    def _block(self, rows: Rows, name: str) -> Rows:
-        field = self._at[name]
-        return rows[:, field.start : field.start + field.size]
-
     def _count(self, rows: Rows, actions: Actions) -> None:
-        phase = self._block(rows, "phase").argmax(axis=1)
-        position = 1 - self._block(rows, "dealer")[:, 0].astype(np.int64)
-        owes = (self._block(rows, "owed")[:, 0] > 0).astype(np.int64)
+        phase = field(self.rules, "phase").of(rows).argmax(axis=1)
+        position = 1 - field(self.rules, "dealer").of(rows).astype(np.int64)
+        owes = (field(self.rules, "owed").of(rows) > 0).astype(np.int64)
         bets, draws = phase % 2 == 0, phase % 2 == 1
         np.add.at(self.betting, (position[bets], phase[bets] // 2, owes[bets], actions[bets]), 1)
         discarded = np.bitwise_count(np.maximum(actions - DISCARD, 0))
         np.add.at(self.drawing, (position[draws], phase[draws] // 2, discarded[draws]), 1)
-        opens = (phase == 0) & (self._block(rows, "wagers").sum(axis=1) < 2)  # the dealer's first and the big blind's
+        opens = (phase == 0) & (
+            field(self.rules, "wagers").of(rows).sum(axis=(1, 2, 3)) < 2
+        )  # the dealer's first and the big blind's
         if opens.any():
             np.add.at(self.opening, (self.kinds.kinds(self.kinds.cards(rows[opens])), actions[opens]), 1)
         first = phase == 1

@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import explained_variance
 
 from archie_env.envs.learner import SingleAgentBatch
-from archie_env.observation import fields
+from archie_env.observation import field
 from training.ppo._kernels import draw_actions, two_seat_advantages
 from training.ppo.network import ArchiePolicy
 
@@ -59,7 +59,7 @@ class SelfPlayBuffer:
         """Whether this decision is the learner's first in its hand."""
         self.positions = np.zeros(shape, np.int8)
         """Position of the player who decides: 0 dealer, 1 big blind."""
-        self._dealer = next(f.start for f in fields(batch.rules) if f.name == "dealer")
+        self._dealer = field(batch.rules, "dealer")
 
     def open(self, inputs: int, dtype: th.dtype) -> None:
         """Allocate `inputs` for this many inputs per decision."""
@@ -68,7 +68,7 @@ class SelfPlayBuffer:
 
     def acting(self) -> NDArray[np.int8]:
         """``(games,)``: the position of the player to act now."""
-        positions: NDArray[np.int8] = 1 - self.batch.observations[:, self._dealer].astype(np.int8)
+        positions: NDArray[np.int8] = 1 - self._dealer.of(self.batch.observations).astype(np.int8)
         return positions
 
     def estimate(self, last_values: NDArray[np.float32], last_done: NDArray[np.bool_]) -> None:
