@@ -203,7 +203,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 class FilePolicy:
     """A base for players that are read from files and do not change: copies share their arrays, pickles name the file.
 
-    A pickle holds the path and the SHA-256 of the file as long as the file is there and unchanged, and all arrays otherwise.
+    A pickle holds the path, the SHA-256 of the file and the rules as long as the file is there and unchanged, and all arrays
+    otherwise.
     """
 
     rules: Rules
@@ -213,8 +214,8 @@ class FilePolicy:
     _file: _File | None = None
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a player from its file, for the rules of the file."""
+    def load(cls, path: str | Path, rules: Rules) -> Self:
+        """Read a player from its file."""
         raise NotImplementedError
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -230,45 +231,68 @@ class FilePolicy:
         if file is None or not file.unchanged():
             return self._by_value(protocol)
         own = {name: self.__dict__[name] for name in self._own if name in self.__dict__}
-        return _reopened, (type(self), file.path, file.digest), own
+        return _reopened, (type(self), file.path, file.digest, self.rules), own
 
     def _by_value(self, protocol: Any) -> Any:
         return super().__reduce_ex__(protocol)
 
 
+Version = tuple[int, ...] | None
+"""Of a file: device, inode, bytes and time, which a replaced or rewritten file does not share; None where there is no file."""
+
+
+def version_of(path: str | Path) -> Version:
+    """The version of a file, to be looked up before the file is read."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 class _File(NamedTuple):
     path: str
     digest: str
-    modified: tuple[int, int]
-    """Nanoseconds and bytes."""
-
-    @classmethod
-    def of(cls, path: str | Path) -> _File:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            return cls(os.path.abspath(path), hashlib.file_digest(file, "sha256").hexdigest(), _modified(status))
+    version: Version
 
     def unchanged(self) -> bool:
-        try:
-            return _modified(os.stat(self.path)) == self.modified
-        except OSError:
-            return False
+        return version_of(self.path) == self.version
 
 
-def _modified(status: os.stat_result) -> tuple[int, int]:
-    return status.st_mtime_ns, status.st_size
+_OPEN: Final[WeakValueDictionary[tuple[type, str, Rules], Any]] = WeakValueDictionary()
+"""Players in memory by class, SHA-256 of their file and rules, so that pickles read in one process share them too."""
 
 
-_OPEN: Final[WeakValueDictionary[tuple[type, str], Any]] = WeakValueDictionary()
-"""Players in memory by class and SHA-256 of their file, so that pickles read in one process share them too."""
+def note_file(player: FilePolicy, path: str | Path, version: Version) -> None:
+    """Note the file of a player, unless it is no longer the one of that version, which the player was read from."""
+    try:
+        digest = _file_digest(path)
+    except OSError:
+        return
+    file = _File(os.path.abspath(path), digest, version)
+    if file.unchanged():
+        player._file = file
+        _OPEN[type(player), digest, player.rules] = player
 
 
-def _reopened(kind: type[FilePolicy], path: str, expected: str) -> FilePolicy:
-    player: FilePolicy | None = _OPEN.get((kind, expected))
+def _file_digest(path: str | Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _reopened(kind: type[FilePolicy], path: str, expected: str, rules: Rules) -> FilePolicy:
+    player: FilePolicy | None = _OPEN.get((kind, expected, rules))
     if player is None:
-        player = kind.load(path)
-        if player._file is None or player._file.digest != expected:
-            raise ArchieError(f"{path}: changed since this player was pickled: expected a file of SHA-256 {expected}")
+        try:
+            found = _file_digest(path)
+        except OSError as error:
+            found = f"no file ({error.strerror})"
+        if found == expected:
+            player = kind.load(path, rules)
+        if player is None or player._file is None or player._file.digest != expected:
+            raise ArchieError(
+                f"{path}: changed since this player was pickled: expected a file of SHA-256 {expected}, found {found}"
+            )
     return copy.copy(player)
 
 
@@ -299,6 +323,7 @@ def load_player(
         ArchieError: for a file that is damaged, of another form or version, or for other rules.
     """
     wanted = None if rules is None else as_rules(rules)
+    now = version_of(path)
     arrays, meta = read_archive(path, form, version, check)
     try:
         player = make(arrays, meta)
@@ -306,6 +331,5 @@ def load_player(
         raise ArchieError(f"{path}: {str(error)[:1000]}") from None
     if wanted is not None and wanted != player.rules:
         raise ArchieError(f"{path}: {verb} for rules {player.rules.name}, expected {wanted.name}")
-    player._file = _File.of(path)
-    _OPEN[type(player), player._file.digest] = player
+    note_file(player, path, now)
     return player

@@ -7,7 +7,7 @@ mixes its actions on purpose: one that always plays the same hand the same way r
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -79,6 +79,9 @@ class RuleBasedPolicy(StochasticPolicy):
         for kind, digits in _parse(_STRENGTHS).items():
             strengths[getattr(_rule_kernels, kind)] = digits
         self._tables = strengths, np.array(_FREQUENCIES), np.array(_BLUFFS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rules,), {"name": self.name}  # copies share the tables, and pickles leave them out
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `archie_env.policy.Policy.probabilities`."""

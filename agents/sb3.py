@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.archive import FilePolicy, note_file, version_of
 from agents.ppo import finite, masked_softmax
 from agents.rows import checked_rows
 from archie_env.errors import ArchieError, described, shown
@@ -80,7 +81,7 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
 """Classes of ``torch.nn`` with their default arguments."""
 
 
-class SB3Policy(StochasticPolicy):
+class SB3Policy(FilePolicy, StochasticPolicy):
     """A model of stable-baselines3 or sb3-contrib that was trained on observations of this project.
 
     Actor-critic models sample from the softmax of their logits over the legal actions; DQN and QR-DQN play the legal action
@@ -101,7 +102,7 @@ class SB3Policy(StochasticPolicy):
         self.rules = as_rules(rules)
         self.weights = dict(weights)
         self._network = _network(data)
-        self._activation = ACTIVATIONS[_activation(data, self._network)]
+        self._activation = _activation(data, self._network)
         self._integers = _observes_integers(data, self.rules)
         *self._layers, self._head = _layers(self._network, self.weights, width(self.rules), self.rules.actions)
 
@@ -124,7 +125,7 @@ class SB3Policy(StochasticPolicy):
         x = rows.astype(np.float32) if self._integers else scaled(rows, self.rules)
         with np.errstate(over="ignore", invalid="ignore"):  # found in the result
             for weight, bias in self._layers:
-                x = self._activation(x @ weight + bias)
+                x = ACTIVATIONS[self._activation](x @ weight + bias)
             outputs: Array = x @ self._head[0] + self._head[1]
         if not np.isfinite(outputs).all():
             raise ArchieError("the network's outputs overflow: expected weights of a size training gives")
@@ -141,13 +142,14 @@ class SB3Policy(StochasticPolicy):
         Raises:
             ArchieError: naming the file, the part at fault and what was expected; nothing in the file is executed.
         """
-        rules = as_rules(rules)
+        rules, now = as_rules(rules), version_of(path)
         try:
             data, weights = _read(Path(path))
             policy = cls(data, weights, rules)
         except ArchieError as error:
             raise ArchieError(f"{path}: {error}") from error.__cause__
         policy.name = f"sb3:{path}"
+        note_file(policy, path, now)
         return policy
 
 

@@ -5,6 +5,8 @@ They are fixed reference points.  A strategy that cannot beat them has learned n
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from agents import _kernels
@@ -29,6 +31,9 @@ class ScriptedPolicy:
         self.rules = as_rules(rules)
         self._choice = raises, draws
         self._tables = rulebook(self.rules), layout(self.rules)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, *self._choice, self.rules)  # copies share the tables, and pickles leave them out
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator | None = None) -> Actions:
         """See `archie_env.policy.Policy.act`; ``rng`` is unused."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from itertools import product
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,9 @@ class ReadsRulebook:
 
     def _find(self) -> None:
         self._books = rulebook(self.rules, self.replacements)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # games of its own: one that shared them would step with the original
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in self._found}

@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from copy import deepcopy
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from gymnasium import spaces
@@ -96,6 +97,9 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._same_step = mode is AutoresetMode.SAME_STEP
         self._replace, self._begun = illegal == "replace", False
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # games of its own
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None

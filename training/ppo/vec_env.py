@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -46,6 +47,9 @@ class SingleAgentVecEnv(VecEnv):
         )
         self._episodic: NDArray[np.bool_] = batch.stats["role"] != BOTH
         self._started = time.time()
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # games of its own
 
     def _observe(self, final: bool = False) -> NDArray[Any]:
         """A new array ``(n, width)``, or ``(n, width + 52)`` with hidden cards."""
