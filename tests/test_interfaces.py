@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import subprocess
+import sys
 from typing import Any
 
 import gymnasium
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from archie_env import Batch, UniformPolicy, archie_v0
 from archie_env._core.jit import JIT_DISABLED
@@ -279,18 +281,41 @@ def make_monitored() -> gymnasium.Env[NDArray[Any], Any]:
 
 
 def test_action_masks_are_found_through_wrappers() -> None:
-    """Through ``make``, Monitor, DummyVecEnv and SubprocVecEnv (spawned)."""
+    """Through ``make``, Monitor and DummyVecEnv; the next test has SubprocVecEnv."""
     env = make_monitored()
     env.reset(seed=1)
     assert get_action_masks(env).shape == (35,)
     envs: Any = DummyVecEnv([make_monitored] * 2)
     envs.reset()
     assert get_action_masks(envs).shape == (2, 35)
-    if not JIT_DISABLED:
-        envs = SubprocVecEnv([make_monitored] * 2, start_method="spawn")
-        envs.reset()
-        assert get_action_masks(envs).shape == (2, 35)
-        envs.close()
+
+
+SPAWNED = """
+import gymnasium
+from gymnasium.vector import AsyncVectorEnv
+from sb3_contrib.common.maskable.utils import get_action_masks
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+make = lambda: gymnasium.make("archie_env:Archie-v0", opponent="agents:call_draw")
+row, info = make().reset(seed=1)
+envs = AsyncVectorEnv([make], context="spawn")
+rows, infos = envs.reset(seed=1)
+assert (rows[0] == row).all() and (infos["action_mask"][0] == info["action_mask"]).all()
+envs.close()
+envs = SubprocVecEnv([lambda: Monitor(make())], start_method="spawn")
+envs.seed(1)
+assert (envs.reset()[0] == row).all() and (get_action_masks(envs)[0] == info["action_mask"]).all()
+envs.close()
+print("the same hand")
+"""
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing of it depends on the compiler")
+def test_spawned_workers_make_the_environment_by_its_prefixed_name_though_nobody_imported_it() -> None:
+    """From ``python -c``, as from a notebook: no file holds the function that makes the environment."""
+    done = subprocess.run([sys.executable, "-c", SPAWNED], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "the same hand\n", done.stderr
 
 
 def test_the_registered_vector_environment_is_found() -> None:
