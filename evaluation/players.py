@@ -117,29 +117,32 @@ class TimedPolicy:
 
 
 class Guard:
-    """A context around one call of a player: undoes what the call changed in the process, and notices Ctrl-C.
+    """A context around one call of a player: undoes what the call changed in the process, and notices Ctrl-C and SIGTERM.
 
-    Restored are NumPy's handling of floating-point errors, the filters of warnings, the recursion limit and the handler of
-    Ctrl-C.  Without that, one player could turn the harmless warnings of the other into exceptions.
+    Restored are NumPy's handling of floating-point errors, the filters of warnings, the recursion limit and the handlers of
+    both signals.  Without that, one player could turn the harmless warnings of the other into exceptions.
     """
 
     interrupted = False
-    """Whether a person pressed Ctrl-C during the call, whatever the player made of the KeyboardInterrupt."""
+    """Whether a person stopped the process during the call, whatever the player made of the KeyboardInterrupt."""
 
     def __enter__(self) -> Guard:
         self._recursion, self._filters = sys.getrecursionlimit(), warnings.filters
         self._saved = list(warnings.filters)
         self._errors = np.errstate()
         self._errors.__enter__()
-        self._handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
-        if callable(self._handler):
-            signal.signal(signal.SIGINT, self._note)
+        in_main = threading.current_thread() is threading.main_thread()
+        self._handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
+        for number, handler in self._handlers.items():
+            if callable(handler):
+                signal.signal(number, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        assert callable(self._handler)
+        handler = self._handlers[signal.Signals(number)]
+        assert callable(handler)
         try:
-            self._handler(number, frame)
+            handler(number, frame)
         except KeyboardInterrupt:
             self.interrupted = True
             raise
@@ -154,11 +157,12 @@ class Guard:
                 warnings.simplefilter("default")  # makes the module notice the change
                 self._filters[:] = self._saved  # type: ignore[index]
         finally:
-            if callable(self._handler):
-                signal.signal(signal.SIGINT, self._handler)
+            for number, handler in self._handlers.items():
+                if handler is not None:  # one that was not set from Python
+                    signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if a person pressed Ctrl-C."""
+        """Raise KeyboardInterrupt if a person stopped the process."""
         if self.interrupted:
             raise KeyboardInterrupt
 

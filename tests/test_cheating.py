@@ -19,6 +19,7 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy, private_generator
+from archie_env.terminal.shell import terminable
 from archie_env.validation import seed_word
 from evaluation.aivat.match import play_adjusted
 from evaluation.aivat.value_function import learn
@@ -322,6 +323,9 @@ def test_a_name_with_control_characters_is_escaped() -> None:
     assert result.a == r"\x1b[2J\ud800 cheat"
 
 
+STOPS = signal.SIGINT, signal.SIGTERM
+
+
 class Meddler(Cheat):
     """Changes the process it runs in, so that the harmless warnings of others become exceptions."""
 
@@ -329,7 +333,8 @@ class Meddler(Cheat):
         np.seterr(all="raise")
         warnings.simplefilter("error")
         sys.setrecursionlimit(sys.getrecursionlimit() + 1)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in STOPS:
+            signal.signal(number, signal.SIG_IGN)
         return super().act(observations, masks, rng)
 
 
@@ -345,9 +350,9 @@ class Careless(Cheat):
 def test_what_a_player_changes_in_the_process_is_undone_after_its_call() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        before = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), signal.getsignal(signal.SIGINT)
+        before = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), *map(signal.getsignal, STOPS)
         result = play_match(Meddler(), Careless(), 20, SEED)
-        after = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), signal.getsignal(signal.SIGINT)
+        after = np.geterr(), list(warnings.filters), sys.getrecursionlimit(), *map(signal.getsignal, STOPS)
         assert after == before
     assert result == play_match(Cheat(), Cheat(), 20, SEED)
 
@@ -364,14 +369,16 @@ def test_probabilities_too_large_for_single_precision_are_a_fault_when_warnings_
     assert not result.faults[1].total
 
 
-def test_ctrl_c_ends_the_match_though_the_player_swallows_it() -> None:
+@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("swallowed", [True, False])
+def test_a_person_s_signal_ends_the_match_whatever_the_player_makes_of_it(number: signal.Signals, swallowed: bool) -> None:
     class Swallower(Cheat):
         def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
-            with contextlib.suppress(KeyboardInterrupt):
-                signal.raise_signal(signal.SIGINT)
+            with contextlib.suppress(*[KeyboardInterrupt] * swallowed):
+                signal.raise_signal(number)
             return super().act(observations, masks, rng)
 
-    with pytest.raises(KeyboardInterrupt):
+    with terminable(), pytest.raises(KeyboardInterrupt):
         play_match(Swallower(), CALLER, 5)
 
 

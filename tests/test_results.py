@@ -9,6 +9,7 @@ import math
 import os
 import random
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,17 +65,19 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
         ("tournament.round_robin", "play", ["call", "uniform", "--out", "OUT"]),
     ],
 )
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_every_command_ends_without_a_traceback_when_it_is_stopped(
-    module: str, name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals, module: str, name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     command = importlib.import_module(f"evaluation.{module}")
     monkeypatch.setattr(command, name, stop)
     assert command.main([str(tmp_path) if text == "OUT" else text for text in arguments]) == 130
     assert re.search("stopped|interrupted", capsys.readouterr().err)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_a_solution_that_cannot_be_written_is_found_out_before_it_is_looked_for(

@@ -6,6 +6,8 @@ import csv
 import hashlib
 import json
 import math
+import os
+import signal
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -22,6 +24,7 @@ from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.estimates import NORMAL_95, Estimate
 from evaluation.results import ResultFile
+from evaluation.tournament import round_robin
 from evaluation.tournament.ratings import (
     AVERAGE,
     SESSION,
@@ -224,6 +227,22 @@ def test_a_killed_tournament_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     assert told == [0, 0, len(kept), *[1] * (6 - len(kept))]
     assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
     assert (tmp_path / "table.json").read_bytes() == (folder / "table.json").read_bytes()
+
+
+def test_a_worker_that_is_stopped_while_it_writes_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tournament stops its workers by SIGTERM."""
+
+    def stopped(descriptor: int) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    def left(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "fsync", stopped)
+    monkeypatch.setattr(os, "_exit", left)
+    with pytest.raises(SystemExit, match="130"):
+        round_robin._play("call", "uniform", CONDITIONS, tmp_path / "cell.json", CONDITIONS.manifest(("call", "uniform")))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_match_that_was_being_played_goes_on_from_its_kept_part(folder: Path, tmp_path: Path) -> None:

@@ -8,19 +8,18 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, ClassVar, Protocol, TextIO, TypeVar
+from typing import Annotated, ClassVar, Protocol, TextIO, TypeVar
 
 import tyro
 from tqdm import tqdm
 from tyro.conf import UseAppendAction, arg
 
 from archie_env.errors import ConfigError
-from archie_env.terminal.shell import run
+from archie_env.terminal.shell import handled, run
 
 
 class Seeded(Protocol):
@@ -93,7 +92,7 @@ def train_from_command(
         with log_lines():
             train(config, out, chosen.resume)
 
-    return run(work, stopped="stopped; --resume continues from the last checkpoint")
+    return run(work, stopped="stopped; --resume continues from the last checkpoint, if one was written")
 
 
 class _Lines(logging.Handler):
@@ -127,17 +126,6 @@ class AbandonedError(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM raise `KeyboardInterrupt`, as Ctrl-C does."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    with _handled(stop, signal.SIGTERM):
-        yield
-
-
-@contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delay Ctrl-C and SIGTERM until the block is done; a second one raises `AbandonedError` at once."""
     pending = False
@@ -148,22 +136,7 @@ def uninterrupted() -> Iterator[None]:
             raise AbandonedError
         pending = True
 
-    with _handled(note, signal.SIGINT, signal.SIGTERM):
+    with handled(note, signal.SIGINT, signal.SIGTERM):
         yield
     if pending:
         raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _handled(handler: Callable[[int, FrameType | None], Any], *signals: signal.Signals) -> Iterator[None]:
-    """Handle signals for the duration of a block, except those that are ignored; only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    heeded = [number for number in signals if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-    before = {number: signal.signal(number, handler) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)

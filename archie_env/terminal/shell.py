@@ -6,9 +6,12 @@ import contextlib
 import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import Final
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final
 
 from archie_env.errors import ArchieError, PlayerLeftError, printable
 
@@ -19,7 +22,7 @@ _WRITE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errn
 
 
 def run(work: Callable[[], object], program: str = "error", stopped: str = "interrupted") -> int:
-    """Do the work of a command and return its exit status.
+    """Do the work of a command and return its exit status; SIGTERM is taken as Ctrl-C.
 
     Args:
         work: prints its result to standard output.
@@ -32,8 +35,9 @@ def run(work: Callable[[], object], program: str = "error", stopped: str = "inte
     """
     _open_streams()
     try:
-        work()
-        sys.stdout.flush()
+        with terminable():
+            work()
+            sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
         return BROKEN_PIPE
@@ -44,6 +48,32 @@ def run(work: Callable[[], object], program: str = "error", stopped: str = "inte
         _complain(f"\n{stopped}")
         return INTERRUPTED
     return 0
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM raise `KeyboardInterrupt`, as Ctrl-C does."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with handled(stop, signal.SIGTERM):
+        yield
+
+
+@contextlib.contextmanager
+def handled(handler: Callable[[int, FrameType | None], Any], *signals: signal.Signals) -> Iterator[None]:
+    """Handle signals for the duration of a block, except those that are ignored; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heeded = [number for number in signals if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, handler) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def error_line(error: BaseException) -> str:

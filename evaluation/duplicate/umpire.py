@@ -186,7 +186,7 @@ class Umpire:
         return True
 
     def _ask(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any] | _Raised:
-        """Ask the policy, undisturbed by what it does to the process; raises KeyboardInterrupt only for a person's Ctrl-C."""
+        """Ask the policy, undisturbed by what it does to the process; raises KeyboardInterrupt only at Ctrl-C or SIGTERM."""
         policy = self.policy
 
         def call() -> NDArray[Any] | _Raised:

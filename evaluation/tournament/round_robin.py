@@ -15,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import re
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -29,6 +30,7 @@ from agents import load
 from archie_env.errors import ArchieError, described
 from archie_env.files import atomic_write, locked, make_folder
 from archie_env.rules import as_rules
+from archie_env.terminal.shell import INTERRUPTED, terminable
 from archie_env.validation import whole_number
 from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
@@ -111,8 +113,9 @@ def read_cell(path: Path, made: Mapping[str, Any]) -> tuple[MatchResult, bool] |
         raise ArchieError(f"{path}: not the match of a tournament ({error}); delete it to play it again") from None
 
 
-def _die_with_parent() -> None:
-    """End this worker when its tournament is killed; it would otherwise wait for work forever."""
+def _start_worker() -> None:
+    """End this worker when its tournament is killed, as it would wait for work forever; leave Ctrl-C to the tournament."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -124,7 +127,16 @@ def _die_with_parent() -> None:
 
 
 def _play(a: str, b: str, conditions: Conditions, path: Path | None, made: Mapping[str, Any]) -> dict[str, Any]:
-    """Play one match in a worker, from the part of it in ``path``, where results so far are kept.
+    """Play one match in a worker, from the part of it in ``path``; SIGTERM ends the process, after a file in hand is closed."""
+    try:
+        with terminable():
+            return _play_from(path, a, b, conditions, made)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)  # raised, it would be a result for the tournament, and the next match would begin
+
+
+def _play_from(path: Path | None, a: str, b: str, conditions: Conditions, made: Mapping[str, Any]) -> dict[str, Any]:
+    """Play one match from the part of it in ``path``, where results so far are kept.
 
     Players are loaded here, as not all of them can be sent from one process to another.
     """
@@ -220,7 +232,7 @@ def _play_all(
 ) -> None:
     # Workers even for one job: a library's threads may add up in another order, and a sampled action may turn on it.
     context = multiprocessing.get_context("spawn")
-    with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _die_with_parent) as pool:
+    with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _start_worker) as pool:
         files = {pair: None if folder is None else cell_file(folder, *pair) for pair in pairs}
         matches = {pool.submit(_play, *pair, conditions, files[pair], made[pair]): pair for pair in pairs}
         try:

@@ -35,7 +35,7 @@ from training.cfr.abstraction import AbstractionConfig, build, config_meta
 from training.cfr.config import with_new_names
 from training.cfr.empirical import EmpiricalPolicy
 from training.cfr.tables import Tables, check_header, strategy_tables
-from training.command import log_lines, terminable
+from training.command import log_lines
 from training.monitoring import match
 
 # Without a checkpoint, regrets begin as 100 chips times the probability of the action, at about constant weight: a few unlucky
@@ -231,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ArchieError("agent human: expected a player that needs no terminal")
         target = load_agent(chosen.target, as_rules(chosen.rules))
         make_folder(chosen.out)
-        with terminable(), locked(chosen.out), log_lines():
+        with locked(chosen.out), log_lines():
             _train(chosen, target)
 
     return run(work, stopped="stopped")

@@ -28,11 +28,12 @@ from archie_env.errors import ArchieError, ConfigError
 from archie_env.files import locked, make_folder
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
+from archie_env.terminal.shell import terminable
 from training.cfr._kernels import TRAVERSAL, traverse_many
 from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables, check_header
-from training.command import AbandonedError, Number, Options, terminable, train_from_command, uninterrupted
+from training.command import AbandonedError, Number, Options, train_from_command, uninterrupted
 from training.monitoring import Score, format_scores, match
 from training.settings import differences
 

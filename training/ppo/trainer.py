@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from agents.ppo import PPOPolicy
 from archie_env.files import locked, make_folder
-from training.command import AbandonedError, Options, Word, terminable, train_from_command, uninterrupted
+from archie_env.terminal.shell import terminable
+from training.command import AbandonedError, Options, Word, train_from_command, uninterrupted
 from training.monitoring import format_scores, match, self_play_statistics
 from training.ppo import checkpoint
 from training.ppo.config import Config
