@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo test check docs install clean
+.PHONY: demo test soak check docs install clean
 
 demo: .venv/.installed  ## a minute of CFR and, on the other core, a minute of PPO, then everybody against everybody
 	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh & cfr=$$!; \
@@ -11,6 +11,9 @@ demo: .venv/.installed  ## a minute of CFR and, on the other core, a minute of P
 
 test: .venv/.installed  ## the whole suite
 	$(RUN) -m pytest -n 2 --dist worksteal
+
+soak: .venv/.installed  ## an hour of commands killed at random moments; SOAK="--seconds 60 --only ppo" and the like
+	$(RUN) -m tests.soak.kills $(SOAK)
 
 check: .venv/.installed  ## everything CI checks besides the tests: style, types, imports, doctests
 	$(RUN) -m ruff check .

@@ -1,0 +1,1 @@
+"""Checks on demand, for hours: ``make soak``."""
