@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from archie_env._core import table
 from archie_env._core.showdown import award
-from archie_env._core.state import DISCARD, FOLD, GAME, NO_CARD, RAISE
+from archie_env._core.state import DECK, DISCARD, FOLD, GAME, RAISE
 from archie_env.actions import describe_legal, discards, format_action
 from archie_env.cards import check_cards, format_cards
 from archie_env.errors import IllegalActionError, OrderError
@@ -67,7 +67,7 @@ class Game(ReadsRulebook):
         table.open_table(self._games, seed_word(seed), index)
         table.deal_table(self._games, self._books, hand, -1 if dealer is None else dealer, order, given)
         table.settle_table(self._games, self._books)
-        self.deck: tuple[int, ...] = tuple(self._games["deck"][0, : self.rules.deck_size].tolist())
+        self.deck: tuple[int, ...] = dealt_order(self._games, self.rules)
         """All cards in the order they are dealt."""
         self._events: list[Event] = []
         self._actions: list[int] = []
@@ -91,8 +91,8 @@ class Game(ReadsRulebook):
         return pair[::-1] if self.dealer else pair
 
     def _cards(self, seat: int, betting_round: int) -> tuple[int, ...]:
-        cards = self._games["hand"][0, seat ^ self.dealer, betting_round, : self.rules.hand_size]
-        return tuple(c for c in cards.tolist() if c != NO_CARD)
+        held = int(self._games["held"][0, seat ^ self.dealer, betting_round])
+        return tuple(card for i, card in enumerate(self.rules.deck) if held >> i & 1)
 
     @property
     def dealer(self) -> int:
@@ -358,17 +358,25 @@ def _part(half: Half, chips: tuple[int, int], reason: Reason, values: tuple[int,
     return Award(half, chips, reason, (0, 1) if first == second else (int(second > first),), values)
 
 
-ANY_DECK: Final[NDArray[np.int8]] = np.zeros(52, np.int8)
+ANY_DECK: Final[NDArray[np.int8]] = np.zeros(DECK, np.int8)
 """Stands for a deck of which no card is given: the engine shuffles its own."""
 
 
 def deck_order(rules: Rules, deck: str | Sequence[Any] | None) -> tuple[NDArray[np.int8], int]:
-    """A whole deck ``(52,)`` that begins with the given cards, and how many were given; raises `CardError`."""
+    """A whole deck ``(52,)`` that begins with the given cards, and how many were given; raises `CardError`.
+
+    Cards are the engine's: indices in the deck in play.
+    """
     if deck is None:
         return ANY_DECK, 0
-    cards = rules.deck
-    given = check_cards(deck, cards, "deck")
+    number = {card: i for i, card in enumerate(rules.deck)}
+    given = [number[card] for card in check_cards(deck, number, "deck")]
     taken = set(given)
-    order = np.full(52, NO_CARD, np.int8)
-    order[: len(cards)] = (*given, *(card for card in cards if card not in taken))
+    order = np.zeros(DECK, np.int8)
+    order[: len(number)] = (*given, *(i for i in range(len(number)) if i not in taken))
     return order, len(given)
+
+
+def dealt_order(games: NDArray[Any], rules: Rules) -> tuple[int, ...]:
+    """The cards of one game in the order they are dealt, all of them settled."""
+    return tuple(rules.deck[i] for i in games["deck"][0, : rules.deck_size].tolist())

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, MAX_ACTIONS
+from archie_env._core import encode
+from archie_env._core.state import BOOK, CLOSED, COUNTS, DECK, DISCARD, DRAWING, GAME, MAX_ACTIONS, NO_CARD
 from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
 from archie_env.cards import RANKS, SUITS
-from archie_env.errors import RulesError
-from archie_env.observation import field, owed_unit, pot_unit, width
+from archie_env.errors import ArchieError, RulesError
+from archie_env.observation import fields, owed_unit, pot_unit, width
 from archie_env.rules import Replacements, Rules, as_rules
 
 Books = NDArray[np.void]
@@ -31,6 +32,36 @@ def _legal_table(rules: Rules) -> NDArray[np.int8]:
     return legal
 
 
+def bits_of_row(rules: Rules) -> NDArray[np.int64]:
+    """``(width - 2,)``: the bit of the engine's words that each entry of a row is, all but the chips owed and the pot."""
+    suits = encode.RANK_BITS + np.arange(len(rules.suits))
+    slots = encode.SLOTS + np.arange(rules.hand_size)[:, None] * encode.SLOT_BITS
+    counts = np.arange(rules.draws)[:, None] * COUNTS + np.arange(rules.max_discard + 1)
+    betting = np.arange(rules.rounds * 2 * (rules.raise_cap + 2))
+    more = encode.MORE_BETTING - encode.BETTING_BITS
+    bits = {
+        "held": encode.HELD + np.arange(rules.rounds)[:, None] * DECK + np.arange(rules.deck_size),
+        "slots": slots + np.concatenate((np.arange(len(rules.ranks)), suits)),
+        "own_draws": encode.OWN_DRAWS + counts,
+        "other_draws": encode.OTHER_DRAWS + counts,
+        "wagers": np.where(betting < encode.BETTING_BITS, encode.BETTING, more) + betting,
+        "phase": np.array([*(encode.PHASE + np.arange(2 * rules.draws + 1)), encode.OVER]),
+        "dealer": np.array([encode.DEALS]),
+    }
+    return np.concatenate([bits[block.name].ravel() for block in fields(rules)[:-2]])
+
+
+def _runs(bits: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Runs of at most 64 entries whose bits ascend one by one: the first entry, its bit, and how many."""
+    runs: list[tuple[int, int, int]] = []
+    for at, bit in enumerate(bits.tolist()):
+        if runs and bit == runs[-1][1] + runs[-1][2] and runs[-1][2] < 64:
+            runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+        else:
+            runs.append((at, bit, 1))
+    return runs
+
+
 @functools.lru_cache(maxsize=64)
 def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
     """The rules as the engine reads them: an array of one ``BOOK`` record.  Never written to."""
@@ -42,7 +73,7 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
     book["sequential"] = rules.draw_order == "sequential"
     book["equal_split"] = rules.no_qualifier == "equal_split"
     book["per_seat"] = replacements == "per_seat"
-    book["deck"][: rules.deck_size] = rules.deck
+    book["deck"] = [*rules.deck, *[NO_CARD] * (len(book["deck"]) - rules.deck_size)]
     book["high_qualifier"] = lowest_qualifying_high(rules)
     book["high"] = high_table(rules.hand_size, rules.flushes)
     book["low"] = low_table(rules.hand_size, highest_low_rank(rules))
@@ -52,24 +83,16 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
         book["legal_bits"][menu] = sum(1 << int(a) for a in actions)
         book["legal_count"][menu], book["legal_list"][menu, : len(actions)] = len(actions), actions
     book["width"], book["actions"] = width(rules), rules.actions
-    book["pot_unit"], book["owed_unit"] = pot_unit(rules), owed_unit(rules)
+    for name, unit in (("pot", pot_unit(rules)), ("owed", owed_unit(rules))):
+        book[f"{name}_unit"], book[f"{name}_inverse"] = unit, -(-(2**32) // unit)
     book["wagers_width"] = 2 * (rules.raise_cap + 2)
-    for name in ("wagers", "phase", "dealer"):
-        book[f"{name}_at"] = field(rules, name).start
-    book["held_at"] = book["slot_at"] = book["drawn_at"] = field(rules, "pot").start
-    slots, slot_width = field(rules, "slots").start, len(rules.ranks) + len(rules.suits)
-    for column, card in enumerate(rules.deck):
+    for number, card in enumerate(rules.deck):
         rank, suit = rules.ranks.index(RANKS[card >> 2]), rules.suits.index(SUITS[card & 3])
-        for r in range(rules.rounds):
-            book["held_at"][r, card] = field(rules, "held").start + r * rules.deck_size + column
-        for slot in range(rules.hand_size):
-            at = slots + slot * slot_width
-            book["slot_at"][slot, card] = at + rank, at + len(rules.ranks) + suit
-    counts = rules.max_discard + 1
-    for i, name in enumerate(("own_draws", "other_draws")):
-        for d in range(rules.draws):
-            at = field(rules, name).start + d * counts
-            book["drawn_at"][i, d, 1 : counts + 1] = range(at, at + counts)
+        book["slot"][number] = 1 << rank | 1 << encode.RANK_BITS + suit
+    bits = bits_of_row(rules)
+    if not np.array_equal(bits, np.arange(encode.PLAIN_BITS)):
+        runs = _runs(bits)
+        book["runs"], book["run"][: len(runs)] = len(runs), runs
     books.setflags(write=False)
     return books
 
@@ -99,6 +122,9 @@ class ReadsRulebook:
         return {name: value for name, value in self.__dict__.items() if name not in self._found}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in ("games", "_games"):
+            if name in state and state[name].dtype != GAME:
+                raise ArchieError(f"{type(self).__name__}: pickled by another version of archie-env, whose games differ")
         self.__dict__.update(state)
         self._find()
 

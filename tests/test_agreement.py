@@ -16,6 +16,7 @@ from archie_env.observation import decode
 from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Replacements, Rules, Stakes
 from tests import pokerkit_oracle
+from tests.records import hands_in
 from tests.referee import Referee
 
 HANDS = 100_000 if not JIT_DISABLED else 400
@@ -88,7 +89,7 @@ def play_beside_referee(rules: Rules, hand: int, chance: random.Random, replacem
         assert not masks[1 - seat].any()
         if games["phase"][0] != phase:
             phase = games["phase"][0]
-            cards = games["hand"][0, :, phase >> 1, :size].tolist()
+            cards = hands_in(games, rules)[0, :, phase >> 1, :size].tolist()
             assert cards == [referee.hands[dealer], referee.hands[1 - dealer]]
         if look:
             compare_views(rules, referee, games, books)

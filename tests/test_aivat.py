@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from agents import load
 from agents.human import HumanPolicy
-from archie_env._core.state import BIG_BLIND, DEALER, DISCARD, GAME, NO_CARD
+from archie_env._core.state import BIG_BLIND, DEALER, DISCARD, GAME
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy
@@ -34,6 +34,7 @@ from evaluation.exploitability.game import ExactGame
 from evaluation.exploitability.policy_strategy import PolicyStrategy
 from evaluation.exploitability.strategy import Reals
 from evaluation.players import ProbabilityError, TimedPolicy, TimeLimitError
+from tests.records import cards_of, set_of
 
 WEIGHTS = Path(__file__).parents[1] / "agents" / "weights"
 BOTH, FIRST, NEITHER = (True, True), (True, False), (False, False)
@@ -220,9 +221,7 @@ def test_corrections_of_betting_are_exactly_zero_on_average(actions: int) -> Non
 
 
 def _shown(games: NDArray[Any], i: int, position: int, hand: tuple[int, ...], r: int) -> None:
-    places = games[i]["hand"][position, r]
-    places[:] = NO_CARD
-    places[: len(hand)] = sorted(hand)
+    games["held"][i, position, r] = set_of(hand, "mini")
 
 
 def test_expected_deals_agree_with_all_deals() -> None:
@@ -255,7 +254,7 @@ def test_expected_draws_agree_with_all_discards_and_replacements(known: tuple[bo
         hands.play(hands.waiting(seat)[0], [1])  # call and check
     before = hands.games.copy()
     hands.play(np.array([0]), [DISCARD + taken[BIG_BLIND]])
-    held = [before[0]["hand"][p, 0, :2].tolist() for p in (0, 1)]
+    held = [cards_of(int(before[0]["held"][p, 0]), rules) for p in (0, 1)]
     unseen = set(rules.deck) - set(held[0]) - set(held[1])
 
     def choices(position: int) -> list[tuple[float, int]]:

@@ -29,6 +29,7 @@ from evaluation.duplicate.report import format_match
 from evaluation.duplicate.umpire import EXCEPTION, MALFORMED, PROBABILITIES
 from evaluation.players import TimeLimitError
 from evaluation.tournament.crosstable import crosstable
+from tests.records import hands_in
 
 CALLER = load("call_draw")
 SECRET = bytes(range(32))
@@ -61,8 +62,7 @@ def first_hands(rows: Observations) -> list[tuple[int, ...]]:
 
 def dealt(seed: int, deals: int = DEALS) -> NDArray[np.int8]:
     """``(deals, 2, 5)``: the first hands of dealer and big blind."""
-    hands: NDArray[np.int8] = Hands(np.arange(deals), np.zeros(deals, int), seed=seed).games["hand"][:, :, 0, :5]
-    return hands
+    return hands_in(Hands(np.arange(deals), np.zeros(deals, int), seed=seed).games)[:, :, 0]
 
 
 def ints_in(value: object) -> list[int]:

@@ -27,6 +27,7 @@ from evaluation.duplicate.report import format_match
 from evaluation.estimates import Estimate, PairSequence, PairTotals
 from evaluation.results import check_manifest
 from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
+from tests.records import hands_in
 
 
 class Fixed:
@@ -133,7 +134,7 @@ def test_the_other_draws_do_not_move_a_positions_replacements() -> None:
     def final_hands(player: Policy) -> NDArray[np.int8]:
         hands = Hands(np.arange(200), np.zeros(200, np.int8), seed=10)
         play_out(hands, (player, DRAWS_FIVE))
-        return hands.games["hand"][:, 1].copy()
+        return hands_in(hands.games)[:, 1]
 
     assert np.array_equal(final_hands(CALLER), final_hands(DRAWS_FIVE))
 
@@ -215,13 +216,13 @@ def test_the_command_line_refuses_unknown_players_with_the_known_ones(capsys: py
 def test_environments_deal_the_first_cards_of_the_deals_of_their_seed_in_first_hands_only() -> None:
     """What docs/duplicate.md says of training seeds; a change here would change every published result."""
     deals, tables = Hands(np.arange(50), np.zeros(50, np.int8), seed=8), SingleAgentBatch(50, [None], seed=8)
-    assert np.array_equal(tables.games["hand"][:, :, 0], deals.games["hand"][:, :, 0])
+    assert np.array_equal(tables.games["held"][:, :, 0], deals.games["held"][:, :, 0])
     other = SingleAgentBatch(50, [None], seed=9)
     while other.hands.min() < 1 or tables.hands.min() < 1:
         for games in (other, tables):
             games.step(games.masks.argmax(axis=1))
     for games in (other, tables):
-        assert not (games.games["hand"][:, :, 0] == deals.games["hand"][:, :, 0]).all(axis=(1, 2)).any()
+        assert not (games.games["held"][:, :, 0] == deals.games["held"][:, :, 0]).all(axis=1).any()
 
 
 def test_intervals_of_random_against_random_cover_zero_in_95_of_100_matches() -> None:

@@ -21,6 +21,7 @@ from evaluation.best_response import _decision_kernels, _range_kernels
 from evaluation.best_response.lbr import LocalBestResponse
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
+from tests.records import hands_in
 
 
 class Patternless(StochasticPolicy):
@@ -140,7 +141,7 @@ def test_sampled_hands_are_those_of_the_exact_range(me: int, new: list[int], see
     assert scripts["me"][0] == me
     found = defaultdict[tuple[int, ...], float](float)
     r = games["phase"][0] >> 1
-    for hand, weight in zip(games["hand"][:, 1 - me, r, :2].tolist(), weights.tolist(), strict=True):
+    for hand, weight in zip(hands_in(games, "mini")[:, 1 - me, r, :2].tolist(), weights.tolist(), strict=True):
         found[tuple(hand)] += weight / weights.sum()
     assert sum(exact.values()) == pytest.approx(1)
     away = sum(abs(found[hand] - exact.get(hand, 0)) for hand in {*found, *exact}) / 2

@@ -21,6 +21,7 @@ from archie_env.errors import ArchieError, CardError, IllegalActionError, OrderE
 from archie_env.game import Game, deck_order
 from archie_env.rulebook import rulebook
 from archie_env.rules import PRESETS, Rules, Stakes
+from tests.records import hands_in
 
 FOLD, CALL, RAISE, PAT = 0, 1, 2, 3
 GOLDEN = Path(__file__).parent / "golden"
@@ -156,7 +157,7 @@ def test_cards_depend_on_seed_game_and_hand_alone(preset: str) -> None:
         record = batch.games[i]
         assert game.dealer == record["dealer"]
         out = int(record["next"][0])
-        assert game.deck[:out] == tuple(record["deck"][:out].tolist())
+        assert game.deck[:out] == tuple(game.rules.deck[card] for card in record["deck"][:out])
 
 
 # ---- T4, T5: odd chips
@@ -298,11 +299,11 @@ def completed(kept: str, thrown: str, draws: int, goal: Callable[[np.ndarray], n
     for r in range(draws):
         for action in (CALL, CALL, PAT):  # the big blind stands pat
             loops.play_at(games, books, everyone, np.full(len(games), action))
-        mine = games["hand"][:, 0, r, :]
+        mine = hands_in(games)[:, 0, r, :]
         one_off = ~np.isin(mine, parse_cards(kept))
         bits = 3 + (one_off * (1 << np.arange(5))).sum(axis=1)
         loops.play_at(games, books, everyone, np.where(goal(mine), PAT, bits))
-    return float(goal(games["hand"][:, 0, draws, :]).mean())
+    return float(goal(hands_in(games)[:, 0, draws, :]).mean())
 
 
 def _values(hands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -380,7 +381,7 @@ def shares(
             loops.play_at(games, books, everyone, np.full(n, CALL))
         if r < 3:
             for position in (1, 0):
-                discards = policies[position](games["hand"][:, position, r, :])
+                discards = policies[position](hands_in(games)[:, position, r, :])
                 loops.play_at(games, books, everyone, 3 + discards)
     assert games["over"].all()
     return (games["net"] + 2) / 4

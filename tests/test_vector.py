@@ -16,6 +16,7 @@ from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import ArchieError, IllegalActionError
 from archie_env.observation import decode, field, width
 from archie_env.policy import StochasticPolicy, UniformPolicy
+from tests.records import cards_of
 
 OVER = field("archie", "dealer").start - 1
 
@@ -185,10 +186,10 @@ def test_hidden_cards_are_those_of_the_other_player() -> None:
         tables.step(ByHash(1).act(tables.observations, tables.masks))
         for i in range(8):
             other, turn = 1 - tables.games["turn"][i], tables.games["turn"][i]
-            phase, draws = int(tables.games["phase"][i]), tables.games["draws"][i]
-            committed = phase & 1 and draws[other, phase >> 1]
-            held = tables.games["hand"][i, other, (phase >> 1) + bool(committed)]
-            cards = set(held[: 6 - draws[other, phase >> 1] if committed else 5].tolist())
+            phase, thrown = int(tables.games["phase"][i]), int(tables.games["thrown"][i, other])
+            draw = thrown >> 6 * (phase >> 1)
+            cards = set(cards_of(int(tables.games["held"][i, other, (phase >> 1) + (draw > 0)])))
+            assert len(cards) == (5 if draw == 0 else 5 - draw.bit_length() + 1)
             assert set(np.flatnonzero(tables.hidden[i]).tolist()) == cards
             assert not cards & set(decode(tables.observations[i], "archie").hand)
             assert turn != other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archie_env._core.encode import encode, write_mask
+from archie_env._core.encode import encode, write_mask, write_menu
 from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, menu, open_game, step
 from archie_env._core.rng import GOLDEN, below, mix
@@ -32,9 +32,9 @@ def look(games, books, to_act, menus, observations, masks, pot_scale, owed_scale
     for i in range(len(games)):
         game = games[i]
         to_act[i] = game["turn"] ^ game["dealer"]
-        menus[i] = menu(game, book)
+        menus[i] = choice = menu(game, book)
         encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
-        write_mask(game, book, masks[i])
+        write_menu(book, choice, masks[i])
 
 
 @kernel
@@ -70,9 +70,9 @@ def step_games(games, books, actions, rewards, done, to_act, menus, observations
         if game["over"]:
             deal_hand(game, book, game["hand_number"] + 1, 0)
         to_act[i] = game["turn"] ^ game["dealer"]
-        menus[i] = menu(game, book)
+        menus[i] = choice = menu(game, book)
         encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
-        write_mask(game, book, masks[i])
+        write_menu(book, choice, masks[i])
 
 
 @kernel

@@ -1,68 +1,142 @@
-"""What a seat has seen, as one row of numbers; the layout comes from ``archie_env.observation`` through the book.
+"""What a seat has seen: as words of bits, and from them as a row of numbers; the layout comes from ``archie_env.observation``.
 
-Cards and draw counts are looked up as indices into the row, with an entry that is written last standing for "none", so that
-nothing branches on what is there.  Indices are unsigned: signed ones would be checked for wrapping around at every store.
+Seven words hold everything, whichever the rules, each part where the largest game needs it:
+
+======== ===================== =============================================================================
+from bit  entries              what
+======== ===================== =============================================================================
+0        4 rounds x 52         own cards held
+208      5 slots x 17          13 ranks and 4 suits of the hand the discard bits refer to
+293      3 draws x 6           own cards thrown
+311      3 draws x 6           the other's cards thrown, once public
+329      48                    the first 48 betting entries
+377      7                     phase
+384      1, 1                  hand over; this seat deals
+400      16                    betting entries of rules with more than four wagers a round
+432      8 bits, 8 bits        chips owed; chips in the pot
+======== ===================== =============================================================================
+
+In a game of 52 cards, five of them in a hand, three draws and four wagers a round, the first 386 bits are the first 386 entries
+of a row.  Other rules have shorter rows, copied in runs (``BOOK["run"]``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from archie_env._core.jit import inlined, inner
+from archie_env._core.jit import inner
 from archie_env._core.play import menu
-from archie_env._core.state import DEALER
+from archie_env._core.rng import ONE
+from archie_env._core.state import DEALER, MAX_ACTIONS
+from archie_env._core.wide import lowest, write_32, write_64
 
-EXPANDED = np.array([[byte >> i & 1 for i in range(8)] for byte in range(256)], np.int8)
-"""``(256, 8)``: the bits of a byte as entries.  A constant of the machine code, so that eight of them are one move."""
-_0, _1, _8, _BYTE = (np.uint64(n) for n in (0, 1, 8, 255))
+HELD, SLOTS, OWN_DRAWS, OTHER_DRAWS, BETTING, PHASE, OVER, DEALS, MORE_BETTING = 0, 208, 293, 311, 329, 377, 384, 385, 400
+RANK_BITS, SLOT_BITS = 13, 17
+BETTING_BITS = 48
+OWED, POT = 432, 440
+WORDS = 7
+PLAIN_BITS = DEALS + 1
+"""Bits of the words that are the entries of the row themselves where ``BOOK["runs"]`` is 0."""
+
+_0, _1, _2, _3, _4, _5, _6, _9, _12, _16, _17, _18, _20, _24, _28, _34, _36, _37, _40, _48, _52, _55, _56, _57, _64 = (
+    np.uint64(n) for n in (0, 1, 2, 3, 4, 5, 6, 9, 12, 16, 17, 18, 20, 24, 28, 34, 36, 37, 40, 48, 52, 55, 56, 57, 64)
+)
+_14, _32, _51, _63 = (np.uint64(n) for n in (14, 32, 51, 63))
+_FIRST_BETS = np.uint64(2**BETTING_BITS - 1)
 
 
-@inlined
-def write_bits(row, at, bits, n):
-    """Write ``n`` bits as entries from ``at`` on."""
-    for _ in range(n >> 3):
-        byte = bits & _BYTE
-        for i in range(8):
-            row[at + np.uint64(i)] = EXPANDED[byte, np.uint64(i)]
-        bits >>= _8
-        at += _8
-    for i in range(n & 7):
-        row[at + np.uint64(i)] = EXPANDED[bits, np.uint64(i)]
+@inner
+def word_of(words, index):
+    """Word ``index`` of seven; a tuple indexed by a variable."""
+    w0, w1, w2, w3, w4, w5, w6 = words
+    if index < 3:
+        return w0 if index == 0 else w1 if index == 1 else w2
+    if index < 5:
+        return w3 if index == 3 else w4
+    return w5 if index == 5 else w6
+
+
+@inner
+def write_runs(book, words, row):
+    """Write the bits of the words where the rules have them in a row."""
+    for k in range(book["runs"]):
+        at, first, n = book["run"][k, 0], book["run"][k, 1], book["run"][k, 2]
+        shift = np.uint64(first & 63)
+        bits = word_of(words, first >> 6) >> shift
+        if shift + np.uint64(n) > _64:
+            bits |= word_of(words, (first >> 6) + 1) << (_64 - shift)
+        for i in range(n):
+            row[at + i] = np.int8(bits >> np.uint64(i) & ONE)
 
 
 @inner
 def encode(game, book, me, row, pot_scale, owed_scale):
-    """Write the information state of position ``me``: its own cards and everything public, nothing else."""
-    for i in range(book["width"]):
-        row[i] = 0
+    """Write the information state of position ``me``: its own cards and everything public, nothing else.
+
+    ``row``: int8 or float32 of ``BOOK["width"]`` entries, or uint64 of seven.
+    """
     mine, other = np.uint64(me), np.uint64(1 - me)
-    phase, size, draws = game["phase"], book["hand_size"], book["draws"]
-    now = np.uint64(phase >> 1)
-    if phase & 1 and game["draws"][mine, now]:  # committed: the cards thrown are gone, the new ones not seen yet
-        now += _1
-    for r in range(draws + 1):
-        for k in range(size):
-            card = np.uint64(game["hand"][mine, np.uint64(r), np.uint64(k)])
-            row[book["held_at"][np.uint64(r), card]] = 1
-    for k in range(size):
-        card = np.uint64(game["hand"][mine, now, np.uint64(k)])
-        row[book["slot_at"][np.uint64(k), card, _0]] = 1
-        row[book["slot_at"][np.uint64(k), card, _1]] = 1
-    for i in range(draws):
-        d = np.uint64(i)
-        row[book["drawn_at"][_0, d, np.uint64(game["draws"][mine, d])]] = 1
-        row[book["drawn_at"][_1, d, np.uint64(game["shown"][other, d])]] = 1
-    write_bits(row, np.uint64(book["wagers_at"]), game["betting"], (draws + 1) * book["wagers_width"])
-    at = np.uint64(book["phase_at"])
-    row[at + np.uint64(2 * draws + 1 if game["over"] else phase)] = 1
-    at = np.uint64(book["dealer_at"])
-    row[at] = me == DEALER
-    paid, theirs = np.int64(game["paid"][mine]), np.int64(game["paid"][other])
-    row[at + _1] = -((paid - max(paid, theirs)) // book["owed_unit"]) * owed_scale  # rounded up: whoever owes sees that
-    row[at + _1 + _1] = (paid + theirs) // book["pot_unit"] * pot_scale
+    phase, thrown, shown = np.uint64(game["phase"]), np.uint64(game["thrown"][mine]), np.uint64(game["shown"][other])
+    over = ONE if game["over"] else _0
+    held = game["held"][mine]
+    first, second, third, fourth = held[_0], held[_1], held[_2], held[_3]
+    now = phase >> ONE
+    if phase & ONE and thrown >> _6 * now:  # committed: the cards thrown are gone, the new ones not seen yet
+        now += ONE
+    cards, slot = held[now], book["slot"]
+    slot_0 = slot[lowest(cards)]
+    cards &= cards - ONE
+    slot_1 = slot[lowest(cards)]
+    cards &= cards - ONE
+    slot_2 = slot[lowest(cards)]
+    cards &= cards - ONE
+    slot_3 = slot[lowest(cards)]
+    cards &= cards - ONE
+    slot_4 = slot[lowest(cards)]
+    betting, paid, theirs = game["betting"], np.int64(game["paid"][mine]), np.int64(game["paid"][other])
+    owed = np.uint64(max(paid, theirs) - paid + book["owed_unit"] - 1) * book["owed_inverse"] >> _32  # whoever owes sees that
+    pot = np.uint64(paid + theirs) * book["pot_inverse"] >> _32
+    w0 = first | second << _52
+    w1 = second >> _12 | third << _40
+    w2 = third >> _24 | fourth << _28
+    w3 = fourth >> _36 | slot_0 << _16 | slot_1 << np.uint64(33) | slot_2 << np.uint64(50)
+    w4 = slot_2 >> _14 | slot_3 << _3 | slot_4 << _20 | thrown << _37 | shown << _55
+    w5 = shown >> _9 | (betting & _FIRST_BETS) << _9 | (ONE - over) << _57 + phase
+    w6 = over | np.uint64(me == DEALER) << ONE | betting >> _48 << _16
+    if row.itemsize == 8:  # packed
+        row[_0], row[_1], row[_2], row[_3], row[_4], row[_5] = w0, w1, w2, w3, w4, w5
+        row[_6] = w6 | owed << _48 | pot << _56
+        return
+    end = np.uint64(book["width"] - 2)
+    if book["runs"]:
+        write_runs(book, (w0, w1, w2, w3, w4, w5, w6), row)
+    else:
+        write_64(row, np.uint64(0), w0)
+        write_64(row, np.uint64(64), w1)
+        write_64(row, np.uint64(128), w2)
+        write_64(row, np.uint64(192), w3)
+        write_64(row, np.uint64(256), w4)
+        write_64(row, np.uint64(320), w5)
+        row[np.uint64(OVER)], row[np.uint64(DEALS)] = np.int8(over), me == DEALER
+    row[end] = np.int64(owed) * owed_scale
+    row[end + ONE] = np.int64(pot) * pot_scale
+
+
+@inner
+def write_menu(book, choice, row):
+    """Write the legal actions of a menu, a row of ``BOOK["legal"]``: an int8 for each action, or one word."""
+    bits = book["legal_bits"][np.uint64(choice)]
+    if row.itemsize == 8:
+        row[_0] = bits
+    elif book["actions"] == MAX_ACTIONS:
+        row[_0], row[_1], row[_2] = np.int8(bits & ONE), np.int8(bits >> _1 & ONE), np.int8(bits >> _2 & ONE)
+        write_32(row, _3, bits >> _3)
+    else:
+        for a in range(book["actions"]):
+            row[a] = np.int8(bits >> np.uint64(a) & ONE)
 
 
 @inner
 def write_mask(game, book, row):
     """Write the legal actions of the player to act; all zeros when the hand is over."""
-    write_bits(row, _0, book["legal_bits"][np.uint64(menu(game, book))], book["actions"])
+    write_menu(book, menu(game, book), row)

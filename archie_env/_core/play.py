@@ -7,20 +7,42 @@ import numpy as np
 from archie_env._core.jit import inner
 from archie_env._core.rng import GOLDEN, ONE, below, mix, stream_key
 from archie_env._core.showdown import showdown
-from archie_env._core.state import BIG_BLIND, CLOSED, DEALER, DISCARD, DRAWING, FOLD, NO_CARD, RAISE
+from archie_env._core.state import (
+    BIG_BLIND,
+    CLOSED,
+    COUNTS,
+    DEALER,
+    DECK,
+    DISCARD,
+    DRAWING,
+    FOLD,
+    MAX_HAND,
+    MAX_ROUNDS,
+    RAISE,
+)
+from archie_env._core.wide import lowest
 
+NONE = np.uint64(0)
+"""No cards."""
 _DEAL_STREAM = np.uint64(0xD1B54A32D192ED03)  # keeps the hands of a key apart from the keys of a seed
 
 
 @inner
 def settle(game, book, place):
-    """Fix the card at ``place``, the first place not fixed yet: one Fisher-Yates swap, its bits a hash of the place."""
+    """Fix the card at ``place``, the first place not fixed yet: one Fisher-Yates swap, its bits a hash of the place.
+
+    Returns:
+        The card as a set.
+    """
+    at = np.uint64(place)
+    card = game["deck"][at]
     if place >= game["given"]:
         bits = mix(game["stream"] + np.uint64(place + 1) * GOLDEN)
-        j = place + below(bits, book["deck_size"] - place)
-        card = game["deck"][j]
-        game["deck"][j] = game["deck"][place]
-        game["deck"][place] = card
+        j = np.uint64(place + below(bits, book["deck_size"] - place))
+        drawn = game["deck"][j]
+        game["deck"][j] = card
+        game["deck"][at] = card = drawn
+    return ONE << np.uint64(card)
 
 
 @inner
@@ -32,64 +54,49 @@ def settle_through(game, book, places):
 
 
 @inner
-def sort_hand(hand):
-    """Sort five places with a network of nine exchanges; empty places go last."""
-    a, b, c, d, e = hand[0], hand[1], hand[2], hand[3], hand[4]
-    a, d = min(a, d), max(a, d)
-    b, e = min(b, e), max(b, e)
-    a, c = min(a, c), max(a, c)
-    b, d = min(b, d), max(b, d)
-    a, b = min(a, b), max(a, b)
-    c, e = min(c, e), max(c, e)
-    b, c = min(b, c), max(b, c)
-    d, e = min(d, e), max(d, e)
-    c, d = min(c, d), max(c, d)
-    hand[0], hand[1], hand[2], hand[3], hand[4] = a, b, c, d, e
+def keep(cards, discards):
+    """What is left of a set without the cards whose bits are set in ``discards``, bit 0 for the lowest."""
+    kept = NONE
+    for i in range(MAX_HAND):
+        rest = cards & cards - ONE
+        if not discards >> i & 1:
+            kept |= cards ^ rest
+        cards = rest
+    return kept
 
 
 @inner
-def fill(game, book, position, hand, kept):
-    """Deal from the deck into ``hand[kept:]`` and sort it."""
-    n = book["hand_size"]
-    if kept == n:
-        return
+def fill(game, book, position, r):
+    """Deal the cards that replace those a position threw in draw r."""
     owner = position if book["per_seat"] else 0
     place = game["next"][owner]
-    for i in range(kept, n):
-        settle(game, book, place)
-        hand[i] = game["deck"][place]
+    cards = game["held"][position, r + 1]
+    for _ in range(lowest(np.uint64(game["thrown"][position] >> COUNTS * r))):
+        cards |= settle(game, book, place)
         place += 1
+    game["held"][position, r + 1] = cards
     game["next"][owner] = place
-    sort_hand(hand)
 
 
 @inner
 def deal(game, book):
     """Start a hand.  Set before: the stream, the dealer, and deck[:given] where the caller fixes cards."""
     if game["given"] == 0:
-        for i in range(book["deck_size"]):
-            game["deck"][i] = book["deck"][i]
-    for i in range(3):
-        game["draws"][0, i] = game["draws"][1, i] = 0
-        game["shown"][0, i] = game["shown"][1, i] = 0
+        for i in range(DECK):
+            game["deck"][i] = i
     for position in range(2):
-        for r in range(1, 4):
-            for i in range(5):
-                game["hand"][position, r, i] = NO_CARD
+        game["thrown"][position] = game["shown"][position] = 0
+        for r in range(1, MAX_ROUNDS):
+            game["held"][position, r] = 0
     game["betting"] = 0
     n, reach = book["hand_size"], book["draws"] * book["max_discard"]
     if book["per_seat"]:
         settle_through(game, book, 2 * n + 2 * reach)
-    for i in range(5):  # one at a time, the big blind first (R5.3)
-        for position in (BIG_BLIND, DEALER):
-            if i < n:
-                place = 2 * i + (1 - position)
-                settle(game, book, place)
-                game["hand"][position, 0, i] = game["deck"][place]
-            else:
-                game["hand"][position, 0, i] = NO_CARD
-    for position in (DEALER, BIG_BLIND):
-        sort_hand(game["hand"][position, 0])
+    mine = other = NONE
+    for i in range(n):  # one at a time, the big blind first (R5.3)
+        other |= settle(game, book, 2 * i)
+        mine |= settle(game, book, 2 * i + 1)
+    game["held"][DEALER, 0], game["held"][BIG_BLIND, 0] = mine, other
     game["next"][0] = 2 * n + (reach if book["per_seat"] else 0)  # the big blind's block comes first
     game["next"][1] = 2 * n
     game["paid"][DEALER] = book["blinds"][DEALER]
@@ -153,20 +160,19 @@ def bet(game, book, action):
 def draw(game, book, discards):
     """Commit a discard; once both have, deal the replacements, the big blind's first, and open the next round (R2.3)."""
     me, r = game["turn"], game["phase"] >> 1
-    n, kept = book["hand_size"], 0
-    for i in range(n):
-        if not discards >> i & 1:
-            game["hand"][me, r + 1, kept] = game["hand"][me, r, i]
-            kept += 1
-    game["draws"][me, r] = n - kept + 1
+    count = 0
+    for i in range(MAX_HAND):
+        count += discards >> i & 1
+    game["held"][me, r + 1] = keep(game["held"][me, r], discards)
+    game["thrown"][me] |= np.int64(1) << np.int64(COUNTS * r + count)
     if me == BIG_BLIND:
         game["turn"] = DEALER
         if book["sequential"]:
-            game["shown"][me, r] = game["draws"][me, r]
+            game["shown"][me] = game["thrown"][me]
         return
     for position in (BIG_BLIND, DEALER):
-        fill(game, book, position, game["hand"][position, r + 1], n + 1 - game["draws"][position, r])
-        game["shown"][position, r] = game["draws"][position, r]
+        fill(game, book, position, r)
+        game["shown"][position] = game["thrown"][position]
     game["phase"] += 1
     game["turn"] = BIG_BLIND
     game["moves"] = game["wagers"] = 0

@@ -11,7 +11,9 @@ import numpy as np
 from archie_env._core.encode import encode, write_mask
 from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, step
-from archie_env._core.state import BIG_BLIND, DEALER
+from archie_env._core.rng import ONE
+from archie_env._core.state import BIG_BLIND, COUNTS, DEALER
+from archie_env._core.wide import lowest
 
 ALTERNATE, ALWAYS_DEALER, ALWAYS_BIG_BLIND, BOTH = range(4)
 """Roles: seat player_0, whose position swaps from hand to hand; one position in every hand; every player of the game."""
@@ -158,12 +160,13 @@ def reveal(game, book, me, row):
     """The cards the player across from ``me`` holds now, which no player may see: for a critic while training."""
     for card in range(len(row)):
         row[card] = 0
-    other, r, kept = 1 - me, game["phase"] >> 1, book["hand_size"]
-    if game["phase"] & 1 and game["draws"][other, r]:  # committed: what it threw is gone, the new cards are not dealt yet
-        kept = book["hand_size"] + 1 - game["draws"][other, r]
+    other, r = 1 - me, game["phase"] >> 1
+    if game["phase"] & 1 and game["thrown"][other] >> COUNTS * r:  # committed: what it threw is gone, the new cards not dealt
         r += 1
-    for k in range(kept):
-        row[game["hand"][other, r, k]] = 1
+    cards = game["held"][other, r]
+    while cards:
+        row[book["deck"][lowest(cards)]] = 1
+        cards &= cards - ONE
 
 
 @kernel

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from archie_env._core.jit import inner, kernel
-from archie_env._core.state import BIG_BLIND, DEALER
+from archie_env._core.rng import ONE
+from archie_env._core.state import BIG_BLIND, DEALER, MAX_HAND
 from archie_env._core.tables import CHOOSE
+from archie_env._core.wide import lowest
 
 
 @kernel
@@ -59,12 +61,31 @@ def award(book, paid, high, other_high, low, other_low, first):
 
 
 @inner
+def set_values(book, cards):
+    """The high and the low value of a set of cards, as `high_value` and `low_value` have them for its list."""
+    n, suits = 0, np.int64(15)
+    for i in range(MAX_HAND):
+        card = book["deck"][lowest(cards)]
+        cards &= cards - ONE
+        n += CHOOSE[i, card >> 2]
+        suits &= 1 << (card & 3)
+    return np.int64(book["high"][1 if suits else 0, n]), np.int64(book["low"][n])
+
+
+@inner
 def showdown(game, book):
     """Net chips of the dealer when both hands are shown."""
     r = book["draws"]
-    mine, other = game["hand"][DEALER, r], game["hand"][BIG_BLIND, r]
     paid = np.int64(game["paid"][DEALER])  # one integer type, so that what follows is compiled once
-    high, low = np.int64(high_value(book, mine)), np.int64(low_value(book, mine))
-    other_high, other_low = np.int64(high_value(book, other)), np.int64(low_value(book, other))
+    high, low = set_values(book, game["held"][DEALER, r])
+    other_high, other_low = set_values(book, game["held"][BIG_BLIND, r])
     for_high, for_low, divided = award(book, paid, high, other_high, low, other_low, False)
     return for_high + for_low + divided - paid
+
+
+@inner
+def list_cards(book, cards, hand):
+    """Write a set into ``hand`` as ascending ids of five places, ``NO_CARD`` behind them, as `high_value` takes it."""
+    for i in range(MAX_HAND):
+        hand[i] = book["deck"][lowest(cards)]
+        cards &= cards - ONE

@@ -16,7 +16,7 @@ from archie_env._core import table
 from archie_env._core.jit import entry_point
 from archie_env._core.state import GAME
 from archie_env.errors import ArchieError, OrderError
-from archie_env.game import ANY_DECK, SEATS, Game, deck_order
+from archie_env.game import ANY_DECK, SEATS, Game, dealt_order, deck_order
 from archie_env.observation import chip_scales, highest, width
 from archie_env.rendering.text import ansi, rgb_array
 from archie_env.rulebook import ReadsRulebook, rulebook
@@ -139,7 +139,7 @@ class Table(ReadsRulebook):
     def _readable(self) -> Game:
         settled = self._games.copy()
         table.settle_table(settled, self._books)
-        deck = settled["deck"][0, : self.rules.deck_size].tolist()
+        deck = dealt_order(settled, self.rules)
         game = Game(self.rules, dealer=int(settled["dealer"][0]), deck=deck, replacements=self.replacements)
         for action in self._history:
             game.apply(action)

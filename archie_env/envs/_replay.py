@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from archie_env._core import batch as loops
 from archie_env._core import seats
+from archie_env._core.rng import ONE
 from archie_env._core.seats import LEARNER_STATS
-from archie_env._core.state import BIG_BLIND, DEALER, DISCARD, FOLD
+from archie_env._core.state import BIG_BLIND, COUNTS, DEALER, DISCARD, FOLD
 from archie_env.errors import ArchieError
 from archie_env.rulebook import Books
 from archie_env.rules import Rules
@@ -45,10 +46,14 @@ def actions_of(games: NDArray[Any], rules: Rules) -> NDArray[np.int8]:
 
 def _draws_of(games: NDArray[Any], position: int, r: int, size: int) -> NDArray[np.int64]:
     """``(n,)``: one position's action in draw ``r``.  A card that was held before and is not after was discarded."""
-    before, after = games["hand"][:, position, r, :size], games["hand"][:, position, r + 1, :size]
-    gone = (before[:, :, None] != after[:, None, :]).all(axis=2)
-    actions: NDArray[np.int64] = np.where(games["draws"][:, position, r] > 0, DISCARD + gone @ (1 << np.arange(size)), NONE)
-    return actions
+    before, after = games["held"][:, position, r].copy(), games["held"][:, position, r + 1]
+    actions = np.full(len(games), DISCARD, np.int64)
+    for i in range(size):
+        rest = before & before - ONE
+        actions += np.where((before ^ rest) & after, 0, 1 << i)
+        before = rest
+    committed = games["thrown"][:, position] >> COUNTS * r != 0
+    return np.where(committed, actions, NONE)
 
 
 def restore_hands(

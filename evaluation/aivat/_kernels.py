@@ -15,10 +15,10 @@ import numpy as np
 from agents._rule_kernels import FULL_HOUSE, hand_kind
 from agents.rows import RANKS, count_ranks
 from archie_env._core.jit import inner, kernel
-from archie_env._core.play import sort_hand, step
-from archie_env._core.rng import GOLDEN, below, mix
-from archie_env._core.showdown import award, high_value, low_value
-from archie_env._core.state import BIG_BLIND, DEALER, DISCARD, MAX_CAP
+from archie_env._core.play import NONE, keep, step
+from archie_env._core.rng import GOLDEN, ONE, below, mix
+from archie_env._core.showdown import award, list_cards, set_values
+from archie_env._core.state import BIG_BLIND, DEALER, DECK, DISCARD, MAX_CAP
 
 KINDS = FULL_HOUSE + 1
 STANDINGS = 3
@@ -32,9 +32,9 @@ _UNIT = 2.0**-53
 
 @inner
 def standing(book, mine, other):
-    """0, 1 or 2: ``mine`` would lose, share or win the larger part if both hands were shown now."""
-    high, low = np.int64(high_value(book, mine)), np.int64(low_value(book, mine))
-    other_high, other_low = np.int64(high_value(book, other)), np.int64(low_value(book, other))
+    """0, 1 or 2: the set ``mine`` would lose, share or win the larger part if both hands were shown now."""
+    high, low = set_values(book, mine)
+    other_high, other_low = set_values(book, other)
     for_high, for_low, divided = award(book, 2, high, other_high, low, other_low, False)
     return 1 + np.sign(for_high + for_low + divided - 2)
 
@@ -48,14 +48,27 @@ def state_of(game, phases):
 
 
 @inner
-def cell_of(game, book, layout, counts):
+def new_buffers():
+    """``(2, 13)``: room for a listed hand and for the number of cards of each rank."""
+    return np.zeros((2, RANKS), np.int64)
+
+
+@inner
+def kind_of(book, layout, cards, buffers, left):
+    """The kind of a set of cards; ``left`` is the number of draws to come; ``buffers`` as of `new_buffers`."""
+    hand, counts = buffers[0], buffers[1]
+    list_cards(book, cards, hand)
+    count_ranks(hand, counts)
+    return hand_kind(book, layout, hand, counts, left)
+
+
+@inner
+def cell_of(game, book, layout, buffers):
     """The cell of a hand that is neither over nor between two discards."""
     r, draws = game["phase"] >> 1, book["draws"]
-    mine, other = game["hand"][DEALER, r], game["hand"][BIG_BLIND, r]
-    count_ranks(mine, counts)
-    kind = hand_kind(book, layout, mine, counts, draws - r)
-    count_ranks(other, counts)
-    other_kind = hand_kind(book, layout, other, counts, draws - r)
+    mine, other = game["held"][DEALER, r], game["held"][BIG_BLIND, r]
+    kind = kind_of(book, layout, mine, buffers, draws - r)
+    other_kind = kind_of(book, layout, other, buffers, draws - r)
     state = state_of(game, 2 * draws + 1)
     return ((state * STANDINGS + standing(book, mine, other)) * KINDS + kind) * KINDS + other_kind
 
@@ -67,49 +80,48 @@ def stake(game):
 
 
 @inner
-def value(game, book, layout, shares, future, counts):
+def value(game, book, layout, shares, future, buffers):
     """What position 0 wins: known at the end, estimated before."""
     if game["over"]:
         return float(game["net"])
-    cell = cell_of(game, book, layout, counts)
+    cell = cell_of(game, book, layout, buffers)
     return shares[cell] * (stake(game) + future[cell // HANDS_OF_A_STATE])
 
 
 @kernel
 def values_of(games, books, layouts, shares, future, places, values):
     """Write the value of each listed hand."""
-    counts = np.zeros(RANKS, np.int64)
+    buffers = new_buffers()
     for k in range(len(places)):
-        values[k] = value(games[places[k]], books[0], layouts[0], shares, future, counts)
+        values[k] = value(games[places[k]], books[0], layouts[0], shares, future, buffers)
 
 
 @kernel
 def look_up(games, books, layouts, places, cells, stakes):
     """Write the cell and the stake of each listed hand."""
-    counts = np.zeros(RANKS, np.int64)
+    buffers = new_buffers()
     for k in range(len(places)):
         game = games[places[k]]
-        cells[k], stakes[k] = cell_of(game, books[0], layouts[0], counts), stake(game)
+        cells[k], stakes[k] = cell_of(game, books[0], layouts[0], buffers), stake(game)
 
 
 @kernel
 def expected_deals(games, books, layouts, shares, future, scratch, keys, samples, expected):
     """Write the mean value over so many fresh deals for each hand, from its own stream ``keys (hands,)``."""
     book, game = books[0], scratch[0]
-    counts, n = np.zeros(RANKS, np.int64), book["hand_size"]
+    buffers, n = new_buffers(), book["hand_size"]
     for i in range(len(games)):
         scratch[0] = games[i]
         key, total = keys[i], 0.0
         for _ in range(samples):
+            game["held"][DEALER, 0] = game["held"][BIG_BLIND, 0] = NONE
             for k in range(2 * n):
                 key += GOLDEN
                 j = k + below(mix(key), book["deck_size"] - k)
                 card = game["deck"][j]
                 game["deck"][j], game["deck"][k] = game["deck"][k], card
-                game["hand"][k & 1, 0, k >> 1] = card
-            for position in range(2):
-                sort_hand(game["hand"][position, 0])
-            total += value(game, book, layouts[0], shares, future, counts)
+                game["held"][k & 1, 0] |= ONE << np.uint64(card)
+            total += value(game, book, layouts[0], shares, future, buffers)
         keys[i], expected[i] = key, total / samples
 
 
@@ -163,16 +175,16 @@ def imagine_discards(games, books, places, chances, actions, keys, imagined):
 
 @inner
 def unseen_cards(game, book, pool):
-    """Write the cards that neither player has held into ``pool``; returns how many."""
-    held = np.uint64(0)
+    """Write the cards that neither player has held into ``pool``, each as a set; returns how many."""
+    held = NONE
     for position in range(2):
         for r in range((game["phase"] >> 1) + 1):
-            for k in range(book["hand_size"]):
-                held |= np.uint64(1) << np.uint64(game["hand"][position, r, k])
+            held |= game["held"][position, r]
     n = 0
     for k in range(book["deck_size"]):
-        if not held >> np.uint64(book["deck"][k]) & np.uint64(1):
-            pool[n] = book["deck"][k]
+        card = ONE << np.uint64(k)
+        if not held & card:
+            pool[n] = card
             n += 1
     return n
 
@@ -184,8 +196,7 @@ def expected_draws(games, books, layouts, shares, future, scratch, places, imagi
     The dealer is about to discard.  ``imagined (2, hands, samples)``: discard bits by position.
     """
     book, game = books[0], scratch[0]
-    counts, pool, size = np.zeros(RANKS, np.int64), np.zeros(len(book["deck"]), np.int64), book["hand_size"]
-    samples = imagined.shape[2]
+    buffers, pool, samples = new_buffers(), np.zeros(DECK, np.uint64), imagined.shape[2]
     for k in range(len(places)):
         i = places[k]
         scratch[0] = games[i]
@@ -197,25 +208,23 @@ def expected_draws(games, books, layouts, shares, future, scratch, places, imagi
         for s in range(samples):
             dealt = 0
             for position in range(2):
-                hand, thrown = game["hand"][position, r + 1], imagined[position, i, s]
-                for c in range(size):
-                    if thrown >> c & 1:
-                        key += GOLDEN
-                        j = dealt + below(mix(key), unseen - dealt)
-                        hand[c], pool[j] = pool[j], pool[dealt]
-                        pool[dealt] = hand[c]
-                        dealt += 1
-                    else:
-                        hand[c] = game["hand"][position, r, c]
-                sort_hand(hand)
-            total += value(game, book, layouts[0], shares, future, counts)
+                thrown = imagined[position, i, s]
+                cards = keep(game["held"][position, r], thrown)
+                for _ in range(cards_thrown(thrown)):
+                    key += GOLDEN
+                    j = dealt + below(mix(key), unseen - dealt)
+                    pool[j], pool[dealt] = pool[dealt], pool[j]
+                    cards |= pool[dealt]
+                    dealt += 1
+                game["held"][position, r + 1] = cards
+            total += value(game, book, layouts[0], shares, future, buffers)
         keys[i], expected[k] = key, total / samples
 
 
 @kernel
 def betting_luck(games, books, layouts, shares, future, scratch, places, chances, actions, luck):
     """Write what was expected of betting in each listed hand, by ``chances`` ``(k, a)``, less the worth of the action taken."""
-    counts = np.zeros(RANKS, np.int64)
+    buffers = new_buffers()
     for k in range(len(places)):
         total, expected, came = 0.0, 0.0, 0.0
         for action in range(DISCARD):
@@ -223,7 +232,7 @@ def betting_luck(games, books, layouts, shares, future, scratch, places, chances
             if p > 0:
                 scratch[0] = games[places[k]]
                 step(scratch[0], books[0], action)
-                worth = value(scratch[0], books[0], layouts[0], shares, future, counts)
+                worth = value(scratch[0], books[0], layouts[0], shares, future, buffers)
                 total += p
                 expected += p * worth
                 if action == actions[k]:

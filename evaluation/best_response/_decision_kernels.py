@@ -10,12 +10,11 @@ import numpy as np
 from agents._kernels import sensible_discard, within_limit
 from agents.rows import RANKS, count_ranks
 from archie_env._core.jit import inner, kernel
-from archie_env._core.play import sort_hand, step
-from archie_env._core.rng import GOLDEN, below, mix
-from archie_env._core.showdown import award, high_value, low_value
-from archie_env._core.state import CALL, DISCARD, FOLD, MAX_DRAWS, MAX_HAND, RAISE
+from archie_env._core.play import keep, step
+from archie_env._core.rng import GOLDEN, ONE, below, mix
+from archie_env._core.showdown import award, list_cards, set_values
+from archie_env._core.state import CALL, DECK, DISCARD, FOLD, MAX_DRAWS, MAX_HAND, RAISE
 from evaluation.best_response._range_kernels import (
-    DECK,
     UNKNOWN,
     add_waiting,
     bit_count,
@@ -29,11 +28,11 @@ _STAKE = 1 << 20
 
 
 @inner
-def sensible(game, book, layout, counts):
-    """Discard action that a simple player would take for the player to act."""
-    hand = game["hand"][game["turn"], game["phase"] >> 1]
+def sensible(book, layout, cards, hand, counts):
+    """Discard that a simple player would take from a set of cards, as bits.  ``hand`` and ``counts``: room for its list."""
+    list_cards(book, cards, hand)
     count_ranks(hand, counts)
-    return DISCARD + within_limit(sensible_discard(book, layout, hand, counts), hand, layout["max_discard"])
+    return within_limit(sensible_discard(book, layout, hand, counts), hand, layout["max_discard"])
 
 
 @kernel
@@ -44,7 +43,7 @@ def check_down(games, books, layouts, scripts, index, observations, masks):
         The number of particles listed.
     """
     book, layout = books[0], layouts[0]
-    counts = np.zeros(RANKS, np.int64)
+    hand, counts = np.zeros(MAX_HAND, np.int64), np.zeros(RANKS, np.int64)
     particles, count = len(games) // len(scripts), 0
     for i in range(len(games)):
         game, me = games[i], scripts[i // particles]["me"]
@@ -52,7 +51,7 @@ def check_down(games, books, layouts, scripts, index, observations, masks):
             if not game["phase"] & 1:
                 step(game, book, CALL)
             elif game["turn"] == me:
-                step(game, book, sensible(game, book, layout, counts))
+                step(game, book, DISCARD + sensible(book, layout, game["held"][me, game["phase"] >> 1], hand, counts))
             else:
                 break
         if game["over"]:
@@ -74,11 +73,11 @@ def draw_for_other(games, books, scripts, index, probabilities, streams):
 
 
 @inner
-def share_of(book, hand, high, low):
-    """Share of the pot, 0 to 1, that a hand wins against a hand of these values."""
+def share_of(book, cards, high, low):
+    """Share of the pot, 0 to 1, that a set of cards wins against a hand of these values."""
     stake = np.int64(_STAKE)
-    mine, mine_low = np.int64(high_value(book, hand)), np.int64(low_value(book, hand))
-    for_high, for_low, divided = award(book, stake, mine, np.int64(high), mine_low, np.int64(low), False)
+    mine, mine_low = set_values(book, cards)
+    for_high, for_low, divided = award(book, stake, mine, high, mine_low, low, False)
     return (for_high + for_low + divided) / (2 * stake)
 
 
@@ -89,8 +88,8 @@ def final_shares(games, books, scripts, shares):
     particles = len(games) // len(scripts)
     for i in range(len(games)):
         game, me = games[i], scripts[i // particles]["me"]
-        other = game["hand"][1 - me, book["draws"]]
-        shares[i] = share_of(book, game["hand"][me, book["draws"]], high_value(book, other), low_value(book, other))
+        high, low = set_values(book, game["held"][1 - me, book["draws"]])
+        shares[i] = share_of(book, game["held"][me, book["draws"]], high, low)
 
 
 @kernel
@@ -149,10 +148,10 @@ def choose_discards(rolled, books, layouts, scripts, weights, completions, strea
     in each particle; later draws are those of a simple player.  Scripts of bets are skipped.
     """
     book, layout = books[0], layouts[0]
-    n, draws, limit = np.int64(book["hand_size"]), np.int64(book["draws"]), np.int64(book["max_discard"])
-    particles, subsets = len(rolled) // len(scripts), 1 << n
+    draws, limit = np.int64(book["draws"]), np.int64(book["max_discard"])
+    particles, subsets = len(rolled) // len(scripts), 1 << np.int64(book["hand_size"])
     values, counts = np.zeros(1 << MAX_HAND, np.float64), np.zeros(RANKS, np.int64)
-    indexes, hand, fresh = np.zeros(DECK, np.int64), np.zeros(MAX_HAND, np.int64), np.zeros(MAX_DRAWS * MAX_HAND, np.int64)
+    indexes, hand, fresh = np.zeros(DECK, np.int64), np.zeros(MAX_HAND, np.int64), np.zeros(MAX_DRAWS * MAX_HAND, np.uint64)
     for s in range(len(scripts)):
         script = scripts[s]
         me, d = script["me"], np.int64(script["phase"] >> 1)
@@ -163,31 +162,27 @@ def choose_discards(rolled, books, layouts, scripts, weights, completions, strea
             if weights[i] <= 0:
                 continue
             game = rolled[i]
-            held, other = game["hand"][me, d], game["hand"][1 - me, draws]
-            high, low = high_value(book, other), low_value(book, other)
+            high, low = set_values(book, game["held"][1 - me, draws])
             count = unseen_indexes(game, book, me, script["known"], indexes)
             for _ in range(completions):
                 for k in range((draws - d) * limit):
                     streams[s] += GOLDEN
                     j = k + below(mix(streams[s]), count - k)
                     indexes[k], indexes[j] = indexes[j], indexes[k]
-                    fresh[k] = game["deck"][indexes[k]]
+                    fresh[k] = ONE << np.uint64(game["deck"][indexes[k]])
                 for m in range(subsets):
                     bits, used = m, 0
                     if bit_count(m) > limit:
                         continue
-                    for k in range(MAX_HAND):
-                        hand[k] = held[k]
+                    cards = game["held"][me, d]
                     for later in range(d, draws):
                         if later > d:
-                            count_ranks(hand, counts)
-                            bits = within_limit(sensible_discard(book, layout, hand, counts), hand, layout["max_discard"])
-                        for k in range(n):
-                            if bits >> k & 1:
-                                hand[k] = fresh[used]
-                                used += 1
-                        sort_hand(hand)
-                    values[m] += weights[i] * share_of(book, hand, high, low)
+                            bits = sensible(book, layout, cards, hand, counts)
+                        cards = keep(cards, bits)
+                        for _ in range(bit_count(bits)):
+                            cards |= fresh[used]
+                            used += 1
+                    values[m] += weights[i] * share_of(book, cards, high, low)
         best = 0
         for m in range(subsets):
             if bit_count(m) <= limit and values[m] > values[best]:

@@ -18,11 +18,22 @@ from archie_env._core.encode import encode, write_mask
 from archie_env._core.jit import inner, kernel
 from archie_env._core.play import deal_hand, step
 from archie_env._core.rng import GOLDEN, below, mix
-from archie_env._core.state import BIG_BLIND, CALL, DEALER, DISCARD, MAX_CAP, MAX_DRAWS, MAX_HAND, MAX_ROUNDS, NO_CARD, RAISE
+from archie_env._core.state import (
+    BIG_BLIND,
+    CALL,
+    DEALER,
+    DECK,
+    DISCARD,
+    MAX_CAP,
+    MAX_DRAWS,
+    MAX_HAND,
+    MAX_ROUNDS,
+    NO_CARD,
+    RAISE,
+)
 
 UNKNOWN = -1
 """Stands for a number of discards that is not public, and asks for any number of discards."""
-DECK = 52
 
 SCRIPT = np.dtype(
     [
@@ -119,8 +130,10 @@ def deal_particles(games, books, scripts, streams):
     book = books[0]
     size, n = np.int64(book["deck_size"]), np.int64(book["hand_size"])
     particles = len(games) // len(scripts)
-    mine, taken = np.zeros(DECK + 1, np.bool_), np.zeros(DECK, np.bool_)
-    deck, indexes = np.zeros(DECK, np.int8), np.zeros(DECK, np.int64)
+    mine, taken = np.zeros(DECK, np.bool_), np.zeros(DECK, np.bool_)
+    deck, indexes, number = np.zeros(DECK, np.int8), np.zeros(DECK, np.int64), np.zeros(DECK + 1, np.int64)
+    for k in range(size):
+        number[book["deck"][k]] = k  # rows name cards by id, the engine by their index in the deck in play
     for s in range(len(scripts)):
         script = scripts[s]
         me, known = script["me"], script["known"]
@@ -128,18 +141,20 @@ def deal_particles(games, books, scripts, streams):
         taken[:] = False
         for k in range(n):
             index = 2 * k + (1 - me)  # one at a time, the big blind first
-            deck[index], taken[index], mine[script["hand"][k]] = script["hand"][k], True, True
+            card = number[script["hand"][k]]
+            deck[index], taken[index], mine[card] = card, True, True
         for k in range(known):
             index = own_block(book, me) + k
-            deck[index], taken[index], mine[script["new"][k]] = script["new"][k], True, True
-        count, column = 0, 0
+            card = number[script["new"][k]]
+            deck[index], taken[index], mine[card] = card, True, True
+        count, card = 0, 0
         for index in range(size):
             if taken[index]:
                 continue
-            while mine[book["deck"][column]]:
-                column += 1
-            deck[index] = book["deck"][column]
-            column += 1
+            while mine[card]:
+                card += 1
+            deck[index] = card
+            card += 1
             indexes[count] = index
             count += 1
         for i in range(s * particles, (s + 1) * particles):
