@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 import json
+import signal
 import threading
 from collections.abc import Callable
 from itertools import combinations
@@ -25,8 +27,10 @@ from archie_env.rules import PRESETS, Rules
 from evaluation.aivat import _kernels as kernels
 from evaluation.aivat import value_function as aivat_value
 from evaluation.aivat.command import format_adjusted, main
-from evaluation.aivat.match import TERMS, AdjustedMatch, play_adjusted, tells_probabilities
+from evaluation.aivat.form import TERMS, kept, restored
+from evaluation.aivat.match import AdjustedHands, AdjustedMatch, play_adjusted, tells_probabilities
 from evaluation.aivat.value_function import Floats, ValueFunction, learn
+from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import play_match
 from evaluation.estimates import PairTotals
 from evaluation.exploitability.evaluator import value as exact_value
@@ -430,3 +434,74 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "learnt from call v call" in capsys.readouterr().out
     assert main(["rule_based", "uniform", *settings, "--learn-seed", "1"]) == 2
     assert "expected another" in capsys.readouterr().err
+
+
+SETTINGS = {"rules": "mini", "deals": 120, "learn-deals": 50, "seed": 1, "samples": 4, "chunk": 32}
+SMALL = ["rule_based", "uniform", *(word for name, value in SETTINGS.items() for word in (f"--{name}", str(value)))]
+
+
+def without_clocks(file: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(file.read_text())
+    del values["seconds"], values["manifest"]["written"]
+    return values
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_match_goes_on_to_the_result_of_an_undisturbed_one(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, stopped = tmp_path / "whole.json", tmp_path / "stopped.json"
+    assert main([*SMALL, "--json", str(whole)]) == 0
+    played, play_out = 0, DealPairs.play_out
+
+    def stop(pairs: DealPairs, hands: Any, players: Any) -> None:
+        nonlocal played
+        if isinstance(hands, AdjustedHands):
+            played += 1
+            if played == 3:
+                signal.raise_signal(number)
+        play_out(pairs, hands, players)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DealPairs, "play_out", stop)
+        assert main([*SMALL, "--json", str(stopped)]) == 130
+        assert f"--resume goes on from {stopped}" in capsys.readouterr().err
+        assert main([*SMALL, "--json", str(stopped)]) == 2
+        assert "holds an unfinished result: expected --resume" in capsys.readouterr().err
+        assert main([*SMALL, "--json", str(stopped), "--resume", "--samples", "5"]) == 2
+        assert "samples 4 is now 5" in capsys.readouterr().err
+        assert main([*SMALL, "--json", str(stopped), "--resume"]) == 0
+    assert played == 5, "the second run plays the last two chunks of four"
+    assert without_clocks(stopped) == without_clocks(whole)
+    assert main([*SMALL, "--json", str(stopped), "--resume"]) == 0
+    assert "120 duplicate deals, played before; raw" in capsys.readouterr().out
+    assert main([*SMALL, "--resume"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"raw": "?"}, "expected arrays as base64"),
+        ({"raw": "AAA="}, "buffer size must be a multiple"),
+        ({"raw": "AAAAAAAAAAA="}, "1 results and 192 corrections"),
+        ({"raw": base64.b64encode(np.full(64, 2**62, "<i8").tobytes()).decode()}, "expected results of at most"),
+        ({"corrections": base64.b64encode(np.full(192, np.nan, "<f8").tobytes()).decode()}, "finite corrections"),
+        ({"seconds": -1.0}, "seconds -1.0"),
+        ({"seconds": None}, "seconds None"),
+    ],
+)
+def test_a_tampered_part_of_a_match_is_refused(change: dict[str, Any], message: str) -> None:
+    part = np.zeros((32, 2), np.int64), np.zeros((32, 2, len(TERMS))), 1.0
+    values = kept(part)
+    raw, corrections, seconds = restored(values, 100)
+    assert (raw.shape, corrections.shape, seconds) == ((32, 2), (32, 2, len(TERMS)), 1.0)
+    with pytest.raises(ArchieError, match=message):
+        restored(values | change, 100)
+
+
+def test_a_part_of_another_length_is_refused() -> None:
+    part = np.zeros((33, 2), np.int64), np.zeros((33, 2, len(TERMS))), 1.0
+    value = values("call", "call", "archie", 2)
+    for deals in (100, 20):
+        with pytest.raises(ArchieError, match=f"33 deals: expected whole chunks of 32, and at most {deals}"):
+            play_adjusted(load("call"), load("call"), deals, 1, value=value, chunk=32, earlier=part)

@@ -1,24 +1,33 @@
 """Matches adjusted for luck, from the command line.
 
 python -m evaluation.aivat rule_based call_draw --deals 20000 --seed 1
+python -m evaluation.aivat rule_based call_draw --deals 200000 --json adjusted.json          # killed? add --resume
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from tyro.conf import arg
 
 from agents import load
 from archie_env.errors import ArchieError
+from archie_env.files import locked
+from archie_env.policy import Policy
+from archie_env.rules import as_rules
+from evaluation.aivat.form import FinishedForm, Played, kept, restored
 from evaluation.aivat.match import SAMPLES, AdjustedMatch, check_arguments, play_adjusted
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import learn
-from evaluation.command import Agents, JsonFile, RulesName, Seed, progress, run_command
+from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, progress, run_command
 from evaluation.duplicate.match import CHUNK, DEALS
-from evaluation.results import check_new, manifest, weights_hash, write_json
+from evaluation.estimates import Estimate
+from evaluation.results import WRITE_EVERY, ResultFile, checked, manifest, weights_hash
+
+_SECONDS_PER_DEAL: Final = 1e-4
+"""Added to the time between two writings of what was played, 90 bytes a deal: a long match writes a large file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +52,12 @@ class Options:
     )
     """Players of these deals."""
     json: JsonFile = None
+    resume: Resume = False
 
     def check(self) -> None:
         """Raise `ArchieError` for options that make no match."""
+        if self.resume and self.json is None:
+            raise ArchieError("--resume: expected --json FILE beside it, the file to go on from")
         if len(self.agents) != 2:
             raise ArchieError(f"{len(self.agents)} players: expected 2")
         check_arguments(self.deals, self.seed, self.chunk, self.samples, self.seed_to_learn)
@@ -85,31 +97,91 @@ def format_adjusted(of: AdjustedMatch) -> str:
     )
 
 
+def format_finished(options: Options, values: Mapping[str, Any]) -> str:
+    """Format the result in a finished file as a line; raises `ArchieError` where there is none."""
+    try:
+        form = checked(FinishedForm, values)
+    except ArchieError as error:
+        raise ArchieError(f"{options.json}: not a file of results ({error})") from None
+    raw, adjusted = (Estimate(of.mbb_per_hand, of.mbb_standard_error) for of in (form.raw, form.adjusted))
+    a, b = options.agents
+    return f"{a} v {b}: {options.deals:,} duplicate deals, played before; raw {raw}, adjusted {adjusted} mbb/hand"
+
+
 def _play(options: Options) -> None:
     options.check()
-    check_new(options.json)
     a, b = (load(name, options.rules) for name in options.agents)
     teachers = options.teachers or options.agents
     one, other = (load(name, options.rules) for name in teachers)
-    made = manifest(
+    file = ResultFile(options.json, _made(options, (a, b), (one, other)), max(WRITE_EVERY, options.deals * _SECONDS_PER_DEAL))
+    with locked(options.json):
+        values = file.read(options.resume)
+        if values is not None and values.get("finished") is True:
+            print(format_finished(options, values))
+            return
+        try:
+            earlier = None if values is None else restored(values.get("played", {}), as_rules(options.rules).reserve)
+        except ArchieError as error:
+            raise ArchieError(f"{options.json}: not a file of results ({error})") from None
+        result = _play_on(options, (a, b), (one, other), earlier, file)
+        try:
+            file.write(result.to_dict())
+        finally:  # a full disk does not lose what was played
+            print(format_adjusted(result))
+
+
+def _play_on(
+    options: Options,
+    players: tuple[Policy, Policy],
+    teachers: tuple[Policy, Policy],
+    earlier: Played | None,
+    file: ResultFile,
+) -> AdjustedMatch:
+    """Learn the value function, which gives the same again, and play what is left; results so far are kept."""
+    so_far, done = earlier, 0 if earlier is None else len(earlier[0])
+
+    def written(played: Played) -> None:
+        nonlocal so_far
+        so_far = played
+        file.keep(lambda: {"played": kept(played)})
+
+    rules, chunk = options.rules, options.chunk
+    try:
+        with progress(options.deals + options.learn_deals, "deals", done) as tell:
+            value = learn(*teachers, options.learn_deals, options.seed_to_learn, rules, chunk, tell)
+            return play_adjusted(
+                *players, options.deals, options.seed, rules, value,
+                samples=options.samples, chunk=chunk, progress=tell, earlier=earlier, written=written,
+            )  # fmt: skip
+    except BaseException:
+        if so_far is not None:
+            file.write({"played": kept(so_far)}, finished=False)
+        raise
+
+
+def _made(options: Options, players: Sequence[Policy], teachers: Sequence[Policy]) -> dict[str, Any]:
+    """Everything the result depends on."""
+    names = options.teachers or options.agents
+    return manifest(
         options.agents,
         options.rules,
         deals=options.deals,
         seed=options.seed,
         chunk=options.chunk,
-        weights=[weights_hash(name, player) for name, player in zip(options.agents, (a, b), strict=True)],
+        weights=[weights_hash(name, player) for name, player in zip(options.agents, players, strict=True)],
         probabilities=True,
-        teachers=list(teachers),
+        samples=options.samples,
+        teachers=list(names),
+        teachers_weights=[weights_hash(name, player) for name, player in zip(names, teachers, strict=True)],
+        learn_deals=options.learn_deals,
+        learn_seed=options.seed_to_learn,
     )
-    shared, chunk = (options.deals, options.seed, options.rules), options.chunk
-    with progress(options.deals + options.learn_deals, "deals") as tell:
-        value = learn(one, other, options.learn_deals, options.seed_to_learn, options.rules, chunk, tell)
-        result = play_adjusted(a, b, *shared, value, samples=options.samples, chunk=chunk, progress=tell)
-    print(format_adjusted(result))
-    if options.json is not None:
-        write_json(options.json, {"manifest": made, **result.to_dict()})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    return run_command(Options, "evaluation.aivat", _play, arguments)
+
+    def stopped(options: Options) -> str:
+        return f"interrupted; --resume goes on from {options.json}" if options.json else "interrupted"
+
+    return run_command(Options, "evaluation.aivat", _play, arguments, stopped)

@@ -8,7 +8,7 @@ opposite of the luck there was if it is good (AIVAT; Burch, Schmid, Moravcik, Mo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
+from evaluation.aivat.form import TERMS, Played
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
 from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
@@ -31,8 +32,6 @@ from evaluation.players import Guard, player_name
 
 SAMPLES: Final = 128
 """Fresh deals and draws over which an expected value is a mean."""
-TERMS: Final = ("deal", "draws", "betting")
-"""Sources of luck: the first hands; discards and their replacements; betting actions."""
 _DEAL, _DRAWS, _BETTING = range(len(TERMS))
 _UNKNOWN: Final = np.empty((0, 0), np.float32)
 
@@ -222,6 +221,8 @@ def play_adjusted(
     samples: int = SAMPLES,
     chunk: int = CHUNK,
     progress: Progress | None = None,
+    earlier: Played | None = None,
+    written: Callable[[Played], object] | None = None,
 ) -> AdjustedMatch:
     """Play the deals of a duplicate match, each twice, and adjust what came of them for luck.
 
@@ -239,6 +240,8 @@ def play_adjusted(
         samples: fresh deals and draws for each expected value.
         chunk: deals played side by side.
         progress: called with the number of deals played since it was last called.
+        earlier: the first part of this very match, as ``written`` got it; the rest is played.
+        written: called after each chunk with what was played so far; the arrays are overwritten by nothing later.
 
     Raises:
         ArchieError: for arguments that make no match, for a value function of other rules or of this seed, for a player said to
@@ -260,7 +263,13 @@ def play_adjusted(
     ]
     correcting = [umpire if is_known else None for umpire, is_known in zip(umpires, known, strict=True)]
     raw, corrections = np.empty((deals, 2), np.int64), np.empty((deals, 2, len(TERMS)))
-    for first in range(0, deals, chunk):
+    done, before = 0, 0.0
+    if earlier is not None:
+        done, before = len(earlier[0]), earlier[2]
+        if done > deals or (done < deals and done % chunk):
+            raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}, and at most {deals}")
+        raw[:done], corrections[:done] = earlier[:2]
+    for first in range(done, deals, chunk):
         n = min(chunk, deals - first)
         pairs = DealPairs(first, n, seed)
         streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)[pairs.order]
@@ -268,7 +277,9 @@ def play_adjusted(
         pairs.play_out(hands, umpires)
         raw[first : first + n] = pairs.paired(hands.net[:, 0])
         corrections[first : first + n] = pairs.paired(hands.corrections)
+        if written:
+            written((raw[: first + n], corrections[: first + n], before + time.perf_counter() - start))
         if progress:
             progress(n)
-    seconds = time.perf_counter() - start
+    seconds = before + time.perf_counter() - start
     return AdjustedMatch(umpires[0].name, umpires[1].name, rules, seed, known, value, samples, raw, corrections, seconds)

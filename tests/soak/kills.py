@@ -75,6 +75,10 @@ COMMANDS: Final = {
         "-m evaluation.tournament uniform call raise --deals 30000 --jobs 2 --out OUT",
         ("table.json", "table.md", "cells.csv", "ranking.csv", "cells/*.json"),
     ),
+    "aivat": Command(
+        "-m evaluation.aivat rule_based call_draw --deals 4000 --learn-deals 1000 --chunk 256 --json OUT/adjusted.json",
+        ("adjusted.json",),
+    ),
     "benchmark": Command(
         "-m tests.soak.card tests/soak/card.toml --quick --jobs 2 --out OUT",
         ("card.json", "crosstable/table.json", "bound/bound.json", "bound/*.npz", "training/*/strategy.npz"),
