@@ -161,7 +161,7 @@ def run(arguments: list[str], moment: float | None, number: signal.Signals, log:
     finally:
         with log.open("ab") as file:
             file.write(f"$ {' '.join(arguments)}\n".encode() + output + f"[{said}: {process.returncode}]\n".encode())
-    expected = {0} if moment is None else {0, -number, 130}
+    expected = {0} if moment is None else {0, -number, -signal.SIGINT, 130}  # Python's own 130 is a SIGINT to itself
     if number == signal.SIGINT and output.rstrip().endswith(b"KeyboardInterrupt"):
         expected.add(1)  # Python's own start was interrupted
     if process.returncode not in expected:
