@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -16,11 +16,13 @@ import pytest
 
 from archie_env import Batch, archie_v0
 from archie_env._core.jit import JIT_DISABLED
+from archie_env.batch import Hands
 from archie_env.envs.learner import SingleAgentBatch
 from archie_env.envs.single import ArchieEnv
 from archie_env.envs.vector import ArchieVectorEnv
 from archie_env.errors import OrderError
-from archie_env.policy import UniformPolicy
+from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy
+from archie_env.rules import PRESETS
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED or sys.platform == "win32", reason="needs signals and a quick engine")
 
@@ -76,15 +78,8 @@ def future(env: Any, step: Callable[[Any], None], seed: int) -> bytes:
     return position(env)
 
 
-# One that lands in a callback of the garbage collector (Hypothesis has one) is printed by Python and raised nowhere.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("name", INTERFACES)
-def test_an_interrupt_at_a_random_moment(name: str) -> None:
-    """500 times: the next step works or raises `OrderError`, and a reset deals as in a new environment."""
-    make, step = INTERFACES[name]
-    env, chance = make(), random.Random(name)
-    expected = future(make(), step, 5)
-    assert future(env, step, 5) == expected
+def interrupted(work: Callable[[], object], chance: random.Random) -> Iterator[None]:
+    """Repeat some work until an interrupt comes at a random moment, 500 times; yield after each."""
     armed = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -100,19 +95,75 @@ def test_an_interrupt_at_a_random_moment(name: str) -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(2e-5, 1e-3))
                 while armed:
-                    step(env)
+                    work()
             except KeyboardInterrupt:
                 pass
-            try:
-                for _ in range(3):
-                    step(env)
-            except OrderError as error:
-                assert "reset" in str(error)  # noqa: PT017  (either outcome is right)
-                env.reset(seed=1)
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+# One that lands in a callback of the garbage collector (Hypothesis has one) is printed by Python and raised nowhere.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", INTERFACES)
+def test_an_interrupt_at_a_random_moment(name: str) -> None:
+    """500 times: the next step works or raises `OrderError`, and a reset deals as in a new environment."""
+    make, step = INTERFACES[name]
+    env, chance = make(), random.Random(name)
+    expected = future(make(), step, 5)
     assert future(env, step, 5) == expected
+    for _ in interrupted(lambda: step(env), chance):
+        try:
+            for _ in range(3):
+                step(env)
+        except OrderError as error:
+            assert "reset" in str(error)  # noqa: PT017  (either outcome is right)
+            env.reset(seed=1)
+    assert future(env, step, 5) == expected
+
+
+class Firm:
+    """Plays the legal action that a table prefers, from the masks alone."""
+
+    name = "firm"
+
+    def __init__(self, seed: int) -> None:
+        self.preference = np.random.default_rng(seed).random(PRESETS["archie"].actions)
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        chosen: Actions = (masks * self.preference).argmax(axis=1)
+        return chosen
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        raise NotImplementedError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_hands_interrupted_at_a_random_moment_are_played_on_to_the_same_end() -> None:
+    """500 times: each interrupt leaves every hand before or after an action, so that playing on ends as ever."""
+    players, rngs = (Firm(1), Firm(2)), (np.random.default_rng(0),) * 2
+    places, dealers = np.arange(64), np.arange(64) % 2
+
+    def dealt() -> Hands:
+        return Hands(places, dealers, seed=7)
+
+    whole, hands = dealt(), dealt()
+    whole.play_out(players, rngs)
+    assert whole.over
+
+    def play() -> None:
+        nonlocal hands
+        if hands.over:
+            hands = dealt()
+        hands.play_out(players, rngs)
+
+    begun = 0
+    for _ in interrupted(play, random.Random(1)):
+        begun += 0 < hands.games["over"].sum() < len(hands)
+        hands.play_out(players, rngs)
+        assert hands.games.tobytes() == whole.games.tobytes()
+    assert begun > 20, "interrupts that come when no hand or every hand is over try little"
 
 
 @pytest.mark.parametrize("name", ["aec", "session", "single", "vector", "learner"])
