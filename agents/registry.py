@@ -8,7 +8,7 @@ from typing import Final
 
 from agents.rule_based import RuleBasedPolicy
 from agents.scripted import ScriptedPolicy
-from archie_env.policy import Policy, load_policy, register_policy, registered_policies
+from archie_env.policy import Policy, load_policy, policy_forms, register_policy
 from archie_env.rules import Rules
 
 
@@ -70,6 +70,12 @@ def _sb3(path: str, rules: Rules) -> Policy:
     return SB3Policy.load(path, rules)
 
 
+def _bot(command: str, rules: Rules) -> Policy:
+    from agents.process import load_bot
+
+    return load_bot(command, rules)
+
+
 WEIGHTS: Final = Path(__file__).parent / "weights"
 """Folder of the weights that ship."""
 
@@ -93,11 +99,12 @@ for _name in _SHIPPED:
     register_policy(_name, partial(_shipped, _name))
 for _name, _read in _FROM_FILE.items():
     register_policy(f"{_name}:", _read)
+register_policy("bot:", _bot, "COMMAND")
 
 
 def names() -> tuple[str, ...]:
     """Names that `load` accepts; ``ppo:PATH`` stands for every file of that kind."""
-    return tuple(f"{name}PATH" if name.endswith(":") else name for name in registered_policies())
+    return policy_forms()
 
 
 def weights_file(name: str) -> Path | None:

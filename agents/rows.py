@@ -42,6 +42,7 @@ LAYOUT = np.dtype(
         ("high_qualifier", "i2"),  # lowest high value that qualifies
         ("deck_size", "i2"),
         ("deck", "i1", (52,)),
+        ("own_draws", "i2"),
     ],
     align=True,
 )
@@ -82,7 +83,7 @@ def count_ranks(hand, counts):
 def layout(rules: Rules) -> NDArray[np.void]:
     """``(1,)`` record of `LAYOUT` for rows of these rules."""
     record = np.zeros(1, LAYOUT)
-    for name in ("held", "wagers", "other_draws", "phase", "dealer", "owed", "pot"):
+    for name in ("held", "wagers", "own_draws", "other_draws", "phase", "dealer", "owed", "pot"):
         record[name] = field(rules, name).start
     for name in ("draws", "hand_size", "max_discard", "flushes", "deck_size"):
         record[name] = getattr(rules, name)

@@ -5,6 +5,18 @@ A message is one line: the value refused, the value expected, and where.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
+ILLEGAL: Final = "illegal action"
+MALFORMED: Final = "malformed answer"
+PROBABILITIES: Final = "bad probabilities"
+EXCEPTION: Final = "exception"
+TIME_LIMIT: Final = "time limit"
+DISQUALIFIED: Final = "disqualified"
+FAULT_KINDS: Final = (ILLEGAL, MALFORMED, PROBABILITIES, EXCEPTION, TIME_LIMIT, DISQUALIFIED)
+"""Why a player's answer can't be played."""
+
 
 class ArchieError(ValueError):
     """Bad input of any kind."""
@@ -36,6 +48,29 @@ class PlayerLeftError(Exception):
 
 class ConfigError(ArchieError):
     """A configuration with an unknown key or an impossible value; names the file, the key and what is allowed."""
+
+
+class BotError(ArchieError):
+    """A player's answer that can't be played; a match forfeits the hands at fault under their kind and goes on.
+
+    Args:
+        kind: one of `FAULT_KINDS`.
+        reason: what was wrong.
+        player: its name, for the message.
+        rows: kind and reason of each row at fault, by number; None where the whole call is.
+        answer: what the call would have returned; any values in rows at fault.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        player: str = "",
+        rows: Mapping[int, tuple[str, str]] | None = None,
+        answer: Any = None,
+    ) -> None:
+        super().__init__(f"{player}: {reason}" if player else reason)
+        self.kind, self.reason, self.rows, self.answer = kind, reason, rows, answer
 
 
 def shown(value: object, most: int = 120) -> str:

@@ -116,20 +116,22 @@ def name_of(policy: object) -> str:
 
 Factory = Callable[..., Policy]
 _REGISTERED: Final[dict[str, Factory]] = {"uniform": lambda rules: UniformPolicy()}
+_ARGUMENTS: Final[dict[str, str]] = {}
 
 
-def register_policy(name: str, factory: Factory) -> None:
+def register_policy(name: str, factory: Factory, argument: str = "PATH") -> None:
     """Make a policy loadable by name; a later registration of the same name replaces an earlier one.
 
     Args:
         name: ``my_bot``, or ``my_kind:`` for a family whose members are written ``my_kind:ARGUMENT``.
         factory: called with the `Rules` of the game; for a family with the argument and the rules.
+        argument: what the argument of a family is called in help.
     """
     if not isinstance(name, str) or not name.removesuffix(":").replace("-", "_").replace(".", "_").isidentifier():
         raise ArchieError(f"policy name {shown(name)}: expected a word, with a colon after it for a family")
     if not callable(factory):
         raise ArchieError(f"policy {name!r}: factory {shown(factory)}: expected a function of rules")
-    _REGISTERED[name] = factory
+    _REGISTERED[name], _ARGUMENTS[name] = factory, argument
 
 
 def registered_policies() -> tuple[str, ...]:
@@ -137,9 +139,14 @@ def registered_policies() -> tuple[str, ...]:
     return tuple(_REGISTERED)
 
 
+def policy_forms() -> tuple[str, ...]:
+    """As `registered_policies`, with the argument of each family, such as ``ppo:PATH``."""
+    return tuple(f"{name}{_ARGUMENTS.get(name, 'PATH')}" if name.endswith(":") else name for name in _REGISTERED)
+
+
 def known_names() -> str:
     """Every form of a policy's name, for error messages and help."""
-    return ", ".join(f"{name}PATH" if name.endswith(":") else name for name in (*_REGISTERED, "module:Name"))
+    return ", ".join((*policy_forms(), "module:Name"))
 
 
 def as_policy(policy: Policy | str, rules: Rules | str = "archie") -> Policy:
