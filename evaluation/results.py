@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from agents import weights_file
 from agents.archive import digest
+from agents.process import BotPolicy, StochasticBotPolicy, program_hash
 from archie_env import __version__
 from archie_env.errors import ArchieError, described, shown
 from archie_env.files import atomic_write, check_writable, is_special
@@ -78,12 +79,16 @@ def weights_hash(name: str, policy: Policy | None = None) -> str | None:
     """SHA-256 of the file that a policy comes from; None for one without a file.
 
     The file is the shipped one of that name, ``PATH`` of ``ppo:PATH``, the module of ``module:Name``, or the policy's ``path``.
-    A policy without a file whose ``weights`` are arrays by name is hashed by these.
+    A policy without a file whose ``weights`` are arrays by name is hashed by these.  Of ``bot:COMMAND`` the program, its
+    script and the files of ``--hash`` are hashed; after the hash stands the name that the bot gives itself.
 
     Raises:
         ArchieError: if the file can't be read.
     """
     kind, colon, path = name.partition(":")
+    if f"{kind}{colon}" == "bot:":
+        called = policy.bot.called if isinstance(policy, BotPolicy | StochasticBotPolicy) else ""
+        return f"{program_hash(path)} {called}".rstrip()
     module = sys.modules.get(kind) if colon and f"{kind}:" not in registered_policies() else None
     files = [module and getattr(module, "__file__", None), weights_file(name), getattr(policy, "path", None), path or None]
     found = [Path(file) for file in files[:2] if file] or [Path(file) for file in files[2:] if file and Path(file).is_file()]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agents import load
 from archie_env.batch import Hands
-from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.errors import EXCEPTION, MALFORMED, PROBABILITIES, ArchieError, IllegalActionError
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy, private_generator
 from archie_env.terminal.shell import terminable
@@ -26,7 +26,6 @@ from evaluation.aivat.value_function import learn
 from evaluation.duplicate.deals import DealPairs, read_secret, secret_hash, seed_of_deals
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.report import format_match
-from evaluation.duplicate.umpire import EXCEPTION, MALFORMED, PROBABILITIES
 from evaluation.players import TimeLimitError
 from evaluation.tournament.crosstable import crosstable
 from tests.records import hands_in

@@ -19,23 +19,24 @@ from numpy.typing import NDArray
 from agents import load
 from agents.ppo import PPOPolicy
 from archie_env.batch import Hands
-from archie_env.errors import ArchieError, IllegalActionError, PlayerLeftError
+from archie_env.errors import (
+    DISQUALIFIED,
+    EXCEPTION,
+    ILLEGAL,
+    MALFORMED,
+    PROBABILITIES,
+    TIME_LIMIT,
+    ArchieError,
+    IllegalActionError,
+    PlayerLeftError,
+)
 from archie_env.observation import width
 from archie_env.policy import Actions, Masks, Observations, Probabilities, StochasticPolicy, UniformPolicy
 from archie_env.rules import PRESETS, as_rules
 from evaluation.duplicate.command import main
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.report import format_match
-from evaluation.duplicate.umpire import (
-    DISQUALIFIED,
-    EXCEPTION,
-    ILLEGAL,
-    MALFORMED,
-    PROBABILITIES,
-    REPORTS,
-    TIME_LIMIT,
-    forfeit,
-)
+from evaluation.duplicate.umpire import REPORTS, forfeit
 from evaluation.exploitability.measure import measure
 from evaluation.players import ProbabilityError, TimedCalls, TimeLimitError
 from evaluation.tournament.crosstable import crosstable, format_crosstable

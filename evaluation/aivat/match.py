@@ -26,7 +26,7 @@ from evaluation.aivat.form import TERMS, Played
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
 from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
-from evaluation.duplicate.umpire import Umpire
+from evaluation.duplicate.umpire import Umpire, closing
 from evaluation.estimates import Estimate
 from evaluation.players import Guard, player_name
 
@@ -269,17 +269,18 @@ def play_adjusted(
         if done > deals or (done < deals and done % chunk):
             raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}, and at most {deals}")
         raw[:done], corrections[:done] = earlier[:2]
-    for first in range(done, deals, chunk):
-        n = min(chunk, deals - first)
-        pairs = DealPairs(first, n, seed)
-        streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)[pairs.order]
-        hands = AdjustedHands(pairs.indices, pairs.dealers, pairs.seed, value, correcting, samples, streams)
-        pairs.play_out(hands, umpires)
-        raw[first : first + n] = pairs.paired(hands.net[:, 0])
-        corrections[first : first + n] = pairs.paired(hands.corrections)
-        if written:
-            written((raw[: first + n], corrections[: first + n], before + time.perf_counter() - start))
-        if progress:
-            progress(n)
+    with closing(umpires):
+        for first in range(done, deals, chunk):
+            n = min(chunk, deals - first)
+            pairs = DealPairs(first, n, seed)
+            streams = np.random.default_rng([seed, 2, first]).integers(0, 2**64, 2 * n, np.uint64)[pairs.order]
+            hands = AdjustedHands(pairs.indices, pairs.dealers, pairs.seed, value, correcting, samples, streams)
+            pairs.play_out(hands, umpires)
+            raw[first : first + n] = pairs.paired(hands.net[:, 0])
+            corrections[first : first + n] = pairs.paired(hands.corrections)
+            if written:
+                written((raw[: first + n], corrections[: first + n], before + time.perf_counter() - start))
+            if progress:
+                progress(n)
     seconds = before + time.perf_counter() - start
     return AdjustedMatch(umpires[0].name, umpires[1].name, rules, seed, known, value, samples, raw, corrections, seconds)

@@ -23,7 +23,7 @@ from archie_env.validation import whole_number
 from evaluation.aivat import _kernels as kernels
 from evaluation.duplicate.deals import DealPairs
 from evaluation.duplicate.match import CHUNK
-from evaluation.duplicate.umpire import Umpire
+from evaluation.duplicate.umpire import Umpire, closing
 
 DEALS: Final = 40_000
 """Default number of deal pairs to learn from."""
@@ -135,14 +135,15 @@ def learn(
         whole_number(name, number, least)
     umpires = [Umpire(player, rules, strict=True) for player in (a, b)]
     notes = []
-    for first in range(0, deals, chunk):
-        n = min(chunk, deals - first)
-        pairs = DealPairs(first, n, seed, shuffled=False)
-        hands = StudiedHands(pairs.indices, pairs.dealers, rules, pairs.seed)
-        pairs.play_out(hands, umpires)
-        notes.append(hands.notes())
-        if progress:
-            progress(n)
+    with closing(umpires):
+        for first in range(0, deals, chunk):
+            n = min(chunk, deals - first)
+            pairs = DealPairs(first, n, seed, shuffled=False)
+            hands = StudiedHands(pairs.indices, pairs.dealers, rules, pairs.seed)
+            pairs.play_out(hands, umpires)
+            notes.append(hands.notes())
+            if progress:
+                progress(n)
     cells, stakes, net, paid = (np.concatenate(parts) for parts in zip(*notes, strict=True))
     return ValueFunction(rules, *_fit(rules, cells, stakes, net, paid), (umpires[0].name, umpires[1].name), deals, seed)
 

@@ -21,6 +21,7 @@ class FaultsForm(_Form):
 
     counts: dict[str, NonNegativeInt]
     reports: list[str]
+    remarks: list[str] = []
 
 
 class MatchForm(_Form):

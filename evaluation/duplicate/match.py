@@ -20,7 +20,7 @@ from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from evaluation.duplicate.deals import DealPairs, secret_hash
 from evaluation.duplicate.form import MatchForm
-from evaluation.duplicate.umpire import Faults, Umpire
+from evaluation.duplicate.umpire import Faults, Umpire, closing
 from evaluation.estimates import Estimate, PairSequence, PairTotals
 from evaluation.players import player_name
 from evaluation.results import checked
@@ -220,7 +220,7 @@ def play_match(
         Umpire(player, rules, strict, limit, probabilities, faults)
         for player, limit, faults in zip((a, b), limits, earlier.faults, strict=True)
     ]
-    try:
+    with closing(umpires):
         while not _enough(result, deals, error) and not _narrower(result, until):
             first = result.totals.deals
             n = chunk if error is not None else min(chunk, deals - first)
@@ -242,9 +242,6 @@ def play_match(
                 written(result)
             if progress:
                 progress(n)
-    finally:
-        for umpire in umpires:
-            umpire.close()
     return result
 
 

@@ -46,11 +46,12 @@ def _stop_text(result: MatchResult, until: float) -> str:
 
 
 def format_faults(result: MatchResult) -> list[str]:
-    """Lines on each player's forfeited hands by kind and its first faults with their positions; none without faults."""
+    """Lines on each player's forfeited hands by kind, its first faults with their positions, and what a bot's process did."""
     lines = []
     for name, faults in zip((result.a, result.b), result.faults, strict=True):
         if faults.total:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults.counts.items())
             lines.append(f"  FAULTS: {name} forfeited {faults.total:,} of {result.hands:,} hands: {kinds}")
             lines += [f"    {report}" for report in faults.reports]
+        lines += [f"  {remark}" for remark in faults.remarks]
     return lines

@@ -6,16 +6,30 @@ standing pat and folding to the first wager never costs more, so no fault earns 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.process import BotPolicy, StochasticBotPolicy
 from archie_env._core.state import DEALER
 from archie_env.batch import Hands
-from archie_env.errors import IllegalActionError, PlayerLeftError, printable
+from archie_env.errors import (
+    DISQUALIFIED,
+    EXCEPTION,
+    FAULT_KINDS,
+    ILLEGAL,
+    MALFORMED,
+    PROBABILITIES,
+    TIME_LIMIT,
+    BotError,
+    IllegalActionError,
+    PlayerLeftError,
+    printable,
+)
 from archie_env.policy import Policy, StochasticPolicy, sample
 from archie_env.rules import Rules
 from evaluation.players import (
@@ -32,14 +46,6 @@ from evaluation.players import (
     unplayable,
 )
 
-ILLEGAL: Final = "illegal action"
-MALFORMED: Final = "malformed answer"
-PROBABILITIES: Final = "bad probabilities"
-EXCEPTION: Final = "exception"
-TIME_LIMIT: Final = "time limit"
-DISQUALIFIED: Final = "disqualified"
-KINDS: Final = (ILLEGAL, MALFORMED, PROBABILITIES, EXCEPTION, TIME_LIMIT, DISQUALIFIED)
-"""Why a hand can be forfeited."""
 REPORTS: Final = 5
 """Faults of each player that are reported with their position; all are counted."""
 
@@ -49,9 +55,11 @@ class Faults:
     """The hands one player forfeited."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Hands by kind, those of `KINDS` that occurred."""
+    """Hands by kind, those of `archie_env.errors.FAULT_KINDS` that occurred."""
     reports: tuple[str, ...] = ()
     """The first `REPORTS` in words, each with its position."""
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    """What else is worth telling of a player that is a process, such as how often it was started again."""
 
     @property
     def total(self) -> int:
@@ -60,24 +68,25 @@ class Faults:
 
     @property
     def disqualified(self) -> bool:
-        """Whether the player ran out of time once, after which it forfeits every hand at its first turn."""
-        return TIME_LIMIT in self.counts
+        """Whether the player ran out of time or failed too often, after which it forfeits every hand at its first turn."""
+        return TIME_LIMIT in self.counts or DISQUALIFIED in self.counts
 
     def with_more(self, kinds: Iterable[str], reports: Iterable[str]) -> Faults:
         """These and as many more as there are kinds."""
         counts = dict(self.counts)
         for kind in kinds:
             counts[kind] = counts.get(kind, 0) + 1
-        return Faults(counts, (*self.reports, *reports)[:REPORTS])
+        return replace(self, counts=counts, reports=(*self.reports, *reports)[:REPORTS])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of `from_dict`."""
-        return {"counts": dict(self.counts), "reports": list(self.reports)}
+        remarks = {"remarks": list(self.remarks)} if self.remarks else {}
+        return {"counts": dict(self.counts), "reports": list(self.reports), **remarks}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Faults:
         """The inverse of `to_dict`."""
-        return cls(dict(values["counts"]), tuple(values["reports"]))
+        return cls(dict(values["counts"]), tuple(values["reports"]), tuple(values.get("remarks", ())))
 
 
 class _Raised(NamedTuple):
@@ -92,6 +101,13 @@ class Failure(NamedTuple):
 
     kind: str
     reason: str
+
+
+class _Partly(NamedTuple):
+    """An answer that can be played in some rows."""
+
+    answer: NDArray[Any]
+    failures: dict[int, Failure]
 
 
 def forfeit(hands: Hands, places: NDArray[np.int64]) -> None:
@@ -126,18 +142,26 @@ class Umpire:
         faults: Faults | None = None,
     ) -> None:
         self.policy, self.name, self.rules, self.strict = policy, player_name(policy), rules, strict
-        self.faults = faults or Faults()
-        """So far."""
+        self._faults = faults or Faults()
         self.chances: NDArray[np.float32] = np.empty((0, 0), np.float32)
         """``(n, a)``: the probabilities that the last actions were drawn from, if they were drawn here."""
         self._probabilities = probabilities or getattr(type(policy), "act", None) is StochasticPolicy.act
-        self._disqualified = self.faults.disqualified
+        self._disqualified = self._faults.disqualified
         self._timed = None if time_limit is None else TimedCalls(time_limit)
 
+    @property
+    def faults(self) -> Faults:
+        """So far."""
+        if isinstance(self.policy, BotPolicy | StochasticBotPolicy) and (remarks := self.policy.bot.remarks()):
+            return replace(self._faults, remarks=(*self._faults.remarks, *remarks)[:REPORTS])
+        return self._faults
+
     def close(self) -> None:
-        """Let go of the thread that timed calls run in."""
+        """Let go of the thread that timed calls run in, and end the process of a bot."""
         if self._timed is not None:
             self._timed.close()
+        if isinstance(self.policy, BotPolicy | StochasticBotPolicy):
+            self.policy.close()
 
     def play(self, hands: Hands, seat: int, numbers: NDArray[np.int64], rng: np.random.Generator) -> int:
         """Play one action in each hand in which ``seat`` is to act, or forfeit it.
@@ -163,7 +187,7 @@ class Umpire:
         if isinstance(outcome, Failure):
             _, rows, _ = hands.waiting(seat)
             actions, failures = self._sift(rows, legal, rng, outcome)
-        elif not self._probabilities and self._played(hands, places, outcome):
+        elif not self._probabilities and not isinstance(outcome, _Partly) and self._played(hands, places, outcome):
             return len(places)
         else:
             actions, failures = self._inspect(outcome, legal, rng)
@@ -203,8 +227,10 @@ class Umpire:
         guard.check()
         return answer
 
-    def _outcome(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any] | Failure:
-        """The policy's answer as an array of the right shape and kind, or why there is none."""
+    def _outcome(
+        self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator
+    ) -> NDArray[Any] | _Partly | Failure:
+        """The policy's answer as an array of the right shape and kind, in all rows or in some, or why there is none."""
         if self._disqualified:
             return Failure(DISQUALIFIED, "disqualified for running out of time")
         verb = "probabilities" if self._probabilities else "act"
@@ -215,6 +241,8 @@ class Umpire:
                 raise TimeLimitError(f"{self.name}: {verb} gave {error}") from None
             self._disqualified = True
             return Failure(TIME_LIMIT, f"{verb} gave {error}")
+        if isinstance(answer, _Raised) and isinstance(answer.error, BotError) and (told := self._told(answer.error, masks)):
+            return told
         if isinstance(answer, _Raised):
             if self.strict and isinstance(answer.error, Exception):
                 raise answer.error
@@ -227,12 +255,27 @@ class Umpire:
             raise IllegalActionError(f"{self.name}: {reason}")
         return Failure(kind, reason)
 
+    def _told(self, error: BotError, masks: NDArray[np.int8]) -> _Partly | Failure | None:
+        """What a policy says itself of its faults; None if it can't be used, or if this is strict and all rows are at fault."""
+        try:
+            if error.rows is None:
+                if self.strict or error.kind not in FAULT_KINDS:
+                    return None
+                self._disqualified |= error.kind in (TIME_LIMIT, DISQUALIFIED)
+                return Failure(error.kind, str(error.reason))
+            answer = own_array(error.answer)
+            failures = {k: Failure(kind, str(reason)) for k, (kind, reason) in error.rows.items()}
+            fine = all(type(k) is int and 0 <= k < len(masks) and why.kind in FAULT_KINDS for k, why in failures.items())
+        except Exception:  # a policy of anybody may raise this error, with anything in it
+            return None
+        return _Partly(answer, failures) if fine and not malformed(answer, masks, self._probabilities) else None
+
     def _sift(
         self,
         rows: NDArray[np.int8],
         masks: NDArray[np.int8],
         rng: np.random.Generator,
-        outcome: NDArray[Any] | Failure,
+        outcome: NDArray[Any] | _Partly | Failure,
     ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
         """Actions ``(n,)``, and by row why some have none.
 
@@ -251,23 +294,25 @@ class Umpire:
         return np.concatenate(actions), failures
 
     def _inspect(
-        self, answer: NDArray[Any], masks: NDArray[np.int8], rng: np.random.Generator
+        self, outcome: NDArray[Any] | _Partly, masks: NDArray[np.int8], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
         """As `_sift`, for an answer of the right shape and kind."""
+        answer, told = outcome if isinstance(outcome, _Partly) else (outcome, {})
         n, failures = len(masks), dict[int, Failure]()
         if self._probabilities:
             bad = unplayable(answer, masks)
+            bad[list(told)] = True
             for k in np.flatnonzero(bad).tolist():
                 failures[k] = Failure(PROBABILITIES, probability_text(answer[k], masks[k]))
             with np.errstate(over="ignore"):
                 self.chances = answer.astype(np.float32)
             self.chances[bad] = masks[bad]  # any row will do: one number is drawn for each, so that no fault shifts the others
-            return sample(self.chances, rng), failures
+            return sample(self.chances, rng), failures | told
         inside = (answer >= 0) & (answer < masks.shape[1])
         actions = np.where(inside, answer, 0).astype(np.int64)
         for k in np.flatnonzero(~inside | (masks[np.arange(n), actions] == 0)).tolist():
             failures[k] = Failure(ILLEGAL, f"action {answer[k]} is not legal")
-        return actions, failures
+        return actions, failures | told
 
     def _record(
         self,
@@ -281,11 +326,21 @@ class Umpire:
         for k in sorted(failures, key=lambda k: int(numbers[k])):
             failure = failures[k]
             kinds.append(failure.kind)
-            if len(self.faults.reports) + len(reports) >= REPORTS:
+            if len(self._faults.reports) + len(reports) >= REPORTS:
                 continue
             where = position_text(rows[k], masks[k], self.rules)
             report = printable(f"{self.name}: {failure.reason} in deal {numbers[k] // 2} as {where}")
             if self.strict:
                 raise (ProbabilityError if failure.kind == PROBABILITIES else IllegalActionError)(report)
             reports.append(report)
-        self.faults = self.faults.with_more(kinds, reports)
+        self._faults = self._faults.with_more(kinds, reports)
+
+
+@contextlib.contextmanager
+def closing(umpires: Sequence[Umpire]) -> Iterator[None]:
+    """Close umpires at the end of their match, however it ends."""
+    try:
+        yield
+    finally:
+        for umpire in umpires:
+            umpire.close()
