@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
 import signal
 import subprocess
@@ -278,6 +280,15 @@ def test_a_bot_sees_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ArchieError) as caught:
         load("bot:sh -c 'env >&2; exit 1'")
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_copy_of_a_bot_is_a_process_of_its_own(tmp_path: Path) -> None:
+    notes = tmp_path / "numbers"
+    policy = load(odd("by chance", notes))
+    expected = play_match(policy, CALLER, 20, seed=6).totals
+    for copied in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert play_match(copied, CALLER, 20, seed=6).totals == expected
+    assert len(set(notes.read_text().split())) == 3
 
 
 def test_policies_agree_on_the_protocol() -> None:

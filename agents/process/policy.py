@@ -54,6 +54,10 @@ class Bot:
 
     _child: Child | None
 
+    def __reduce__(self) -> tuple[type[Bot], tuple[str, Rules]]:
+        """Copies and pickles start a process of their own."""
+        return Bot, (self.name.removeprefix("bot:"), self.rules)
+
     def _reset(self) -> None:
         self.bank, self._ends, self._last_end = self.clock.bank, 0, ""
         self._noise, self._first_noise = 0, ""
