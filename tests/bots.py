@@ -26,7 +26,11 @@ CALLER = load("call_draw")
 ODD = Path(__file__).parent / "odd_bot.py"
 
 
-def odd(oddity: str, *arguments: object, options: str = "") -> str:
+PATIENT = "--start 600 --bank 600 "
+"""For machines that are busy."""
+
+
+def odd(oddity: str, *arguments: object, options: str = PATIENT) -> str:
     """The name of the bot of `tests/odd_bot.py` with an oddity; isolated Python starts fastest."""
     return f"bot:{options}{shlex.join([sys.executable, '-I', '-S', str(ODD), oddity, *map(str, arguments)])}"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,7 +42,7 @@ from evaluation.exploitability.measure import measure
 from evaluation.results import weights_hash
 from evaluation.tournament.round_robin import Conditions
 from evaluation.tournament.round_robin import play as play_tournament
-from tests.bots import CALLER, ODD, Passive, decisions, gone, odd, passive_match, play
+from tests.bots import CALLER, ODD, PATIENT, Passive, decisions, gone, odd, passive_match, play
 
 CUSTOM = {
     "high stakes": Rules(stakes=((500, 1000), (500, 500, 1000, 1000))),  # type: ignore[arg-type]
@@ -199,7 +201,8 @@ def test_totals_depend_on_no_width_of_a_batch() -> None:
 
 
 def test_the_rule_based_player_behind_a_pipe_plays_as_it_does_here() -> None:
-    behind = load(f"bot:{sys.executable} -m agents.process rule_based")
+    cache = f"NUMBA_CACHE_DIR={os.environ.get('NUMBA_CACHE_DIR', '')}"  # compiled kernels; the environment of a bot is small
+    behind = load(f"bot:{PATIENT}{shlex.join(['env', cache, sys.executable, '-m', 'agents.process', 'rule_based'])}")
     result = play_match(behind, CALLER, 150, seed=4)
     assert result.totals == play_match(load("rule_based"), CALLER, 150, seed=4).totals
     value = learn(CALLER, CALLER, 20, seed=5)
