@@ -152,7 +152,7 @@ class Game(ReadsRulebook):
         check_seat("seat", seat)
         masks = np.zeros((2, self.rules.actions), np.int8)
         table.look_masks(self._games, self._books, masks)
-        mask: NDArray[np.int8] = masks[seat]
+        mask: NDArray[np.int8] = masks[seat].copy()
         return mask
 
     def observation(self, seat: int) -> NDArray[np.int8]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import os
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -54,16 +55,18 @@ def sample(probabilities: Probabilities, rng: np.random.Generator) -> Actions:
     return actions
 
 
-def private_generator(seed: int | bytes, *key: str | int) -> np.random.Generator:
+def private_generator(seed: int | bytes | None, *key: str | int) -> np.random.Generator:
     """A generator that may be handed to a policy: neither its state nor its seed leads back to ``seed``, or to the cards.
 
     Its own seed is a keyed hash of ``seed`` and ``key``.  A seed that can be guessed, such as 0, can still be found by trying;
     32 random bytes can't.
 
     Args:
-        seed: an int of at least 0, or up to 64 secret bytes.
+        seed: an int of at least 0, or up to 64 secret bytes; None takes fresh ones from the system.
         key: distinguishes the streams of one seed, such as ``("player", seat, first_deal)``.
     """
+    if seed is None:
+        seed = os.urandom(32)
     secret, number = (seed, ()) if isinstance(seed, bytes) else (b"archie-env", (seed,))
     text = "/".join(str(part) for part in (*number, *key))
     hashed = hashlib.blake2b(text.encode(), digest_size=32, key=secret, person=b"generator")

@@ -36,7 +36,11 @@ def seed_word(seed: int | None) -> np.uint64:
 
 
 def whole_actions(actions: ArrayLike, n: int, who: str = "") -> NDArray[np.int64]:
-    """``(n,)`` integers; raises `IllegalActionError` for any other shape or type."""
+    """A new array ``(n,)`` of integers, which nobody can change once it is checked.
+
+    Raises:
+        IllegalActionError: for any other shape or type.
+    """
     try:
         array = np.asarray(actions)
     except ValueError:
@@ -44,7 +48,7 @@ def whole_actions(actions: ArrayLike, n: int, who: str = "") -> NDArray[np.int64
     if array.shape != (n,) or not np.issubdtype(array.dtype, np.integer):
         found = f"actions of shape {array.shape} and dtype {array.dtype}"
         raise IllegalActionError(f"{who}{': ' if who else ''}{found}: expected ({n},) integers")
-    return array.astype(np.int64, copy=False)
+    return array.astype(np.int64)
 
 
 def check_seat(name: str, seat: object, otherwise: str = "") -> None:

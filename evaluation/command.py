@@ -41,6 +41,14 @@ Agent = Annotated[str, arg(metavar="AGENT", help=_NAMES), Positional]
 Agents = Annotated[tuple[str, ...], arg(metavar="AGENT", help=_NAMES, help_behavior_hint=""), Positional]
 RulesName = Annotated[str, arg(metavar="|".join(PRESETS), help="Preset of the rules to play.")]
 Seed = Annotated[int, arg(help="Seed of the deals and of the players' random numbers.")]
+SecretSeed = Annotated[
+    Path | None,
+    arg(
+        metavar="FILE",
+        help="32 random bytes from which the cards follow, beside the seed; their SHA-256 is printed before the match.",
+        help_behavior_hint="",
+    ),
+]
 TimeLimit = Annotated[
     float | None, arg(metavar="SECONDS", help="A player's time for one batch of decisions.", help_behavior_hint="")
 ]

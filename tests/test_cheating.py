@@ -7,6 +7,7 @@ import itertools
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from agents import load
 from archie_env.batch import Hands
 from archie_env.errors import EXCEPTION, MALFORMED, PROBABILITIES, ArchieError, IllegalActionError
 from archie_env.observation import decode
-from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy, private_generator
+from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, UniformPolicy, private_generator
+from archie_env.rules import PRESETS
 from archie_env.terminal.shell import terminable
 from archie_env.validation import seed_word
 from evaluation.aivat.match import play_adjusted
@@ -29,6 +31,7 @@ from evaluation.duplicate.report import format_match
 from evaluation.players import TimeLimitError
 from evaluation.tournament.crosstable import crosstable
 from tests.records import hands_in
+from training.monitoring import match
 
 CALLER = load("call_draw")
 SECRET = bytes(range(32))
@@ -124,10 +127,15 @@ def pairs_found(rows: Observations, deals: dict[tuple[int, ...], int]) -> int:
     return sum(one == other for one, other in itertools.pairwise(numbers))
 
 
-def test_a_player_cannot_pair_its_hands_by_their_rows() -> None:
+def match_in_training(first: Policy, second: Policy, deals: int, seed: int) -> object:
+    return match(first, second, deals, seed, PRESETS["archie"])
+
+
+@pytest.mark.parametrize("play", [play_match, match_in_training])
+def test_a_player_cannot_pair_its_hands_by_their_rows(play: Callable[..., object]) -> None:
     """In one hand of a pair a player holds what its opponent holds in the other: neighbours would give the cards away."""
     cheat = Cheat()
-    play_match(cheat, CALLER, DEALS, SEED)
+    play(cheat, CALLER, DEALS, SEED)
     fixed = dealt(SEED).tolist()
     deals = {tuple(sorted(hand)): i for i, both in enumerate(fixed) for hand in both}
     numbers = [deals[hand] for hand in first_hands(cheat.rows[0])]

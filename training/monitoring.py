@@ -12,7 +12,7 @@ from agents.hand_features import MADE_LOW, HandReader
 from archie_env._core.state import DISCARD
 from archie_env.batch import Hands
 from archie_env.observation import field
-from archie_env.policy import Policy, sample
+from archie_env.policy import Policy, private_generator, sample
 from archie_env.rules import Rules
 
 
@@ -34,10 +34,12 @@ def format_scores(scores: Mapping[str, Score]) -> str:
 
 def match(first: Policy, second: Policy, deals: int, seed: int, rules: Rules) -> Score:
     """Play each deal twice, with seats swapped and the replacement cards of each position fixed."""
-    hands = Hands(np.repeat(np.arange(deals), 2), np.tile([0, 1], deals), rules, seed)
-    generators = [np.random.default_rng([seed, seat]) for seat in (0, 1)]
-    hands.play_out((first, second), generators)
-    pairs = hands.net[:, 0].reshape(-1, 2).mean(axis=1) * rules.mbb_per_chip
+    order = private_generator(seed, "order").permutation(2 * deals)  # players that could pair their hands would see all cards
+    hands = Hands(order // 2, order % 2, rules, seed)
+    hands.play_out((first, second), [private_generator(seed, "player", seat) for seat in (0, 1)])
+    won = np.empty(2 * deals, np.int64)
+    won[order] = hands.net[:, 0]
+    pairs = won.reshape(-1, 2).mean(axis=1) * rules.mbb_per_chip
     return Score(float(pairs.mean()), float(pairs.std(ddof=1) / np.sqrt(deals)))
 
 

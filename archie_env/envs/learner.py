@@ -16,7 +16,7 @@ from archie_env.cards import DECK
 from archie_env.envs._replay import KEPT, actions_of, restore_hands
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.observation import chip_scales, width
-from archie_env.policy import Policy, name_of
+from archie_env.policy import Policy, name_of, private_generator
 from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import seed_word, whole_actions, whole_number
@@ -154,7 +154,7 @@ class SingleAgentBatch(ReadsRulebook):
         """Deal every game anew and forget all accounts."""
         word = seed_word(seed)
         self._halted = True  # until every opponent has answered and the arrays are written
-        self._generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(self.opponents))]
+        self._generators = [private_generator(seed, "opponent", slot) for slot in range(len(self.opponents))]
         loops.open_games(self.games, self._books, word, 0)
         seats.clear_stats(self.stats)
         self._opponents_act(self._all)
@@ -244,7 +244,8 @@ class SingleAgentBatch(ReadsRulebook):
             for slot, policy in enumerate(self.opponents):
                 part = slice(self._bounds[slot], self._bounds[slot + 1])
                 if policy is not None and part.start < part.stop:
-                    acted = policy.act(self._their_observations[part], self._their_masks[part], self._generators[slot])
+                    rows, masks = self._their_observations[part].copy(), self._their_masks[part].copy()  # its own alone
+                    acted = policy.act(rows, masks, self._generators[slot])
                     chosen[part] = whole_actions(acted, part.stop - part.start, f"opponent {name_of(policy)!r}")
             bad = loops.first_illegal_at(self.games, self._books, candidates, chosen)
             if bad >= 0:

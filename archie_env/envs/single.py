@@ -22,7 +22,7 @@ from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, Render
 from archie_env.envs.learner import Seat
 from archie_env.errors import IllegalActionError, OrderError
 from archie_env.game import SEATS
-from archie_env.policy import Policy, as_policy, name_of
+from archie_env.policy import Policy, as_policy, name_of, private_generator
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import action_number, one_of, whole_actions, whole_number
 
@@ -109,7 +109,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         fixed = self._next_hand(seed, options)
         if reseed:
             super().reset(seed=seed)
-            self._choices = np.random.default_rng(None if seed is None else [seed, 1])
+            self._choices = private_generator(seed, "opponent", 0)
         self._hands_left = 1 if self.hands is None and self.stack is None else self.hands
         self.stacks = None if self.stack is None else {"learner": self.stack, "opponent": self.stack}
         self._deal(*fixed)
@@ -166,7 +166,8 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         """Let the opponent act until it is the learner's turn or the hand is over; returns whose turn it is."""
         while seat == 1 - self._learner:
             self._look_across_kernel(self._games, self._books, seat, self._their_row[0], 1, 1)
-            acted = self.opponent.act(self._their_row, self._masks[seat : seat + 1], self._choices)
+            masks = self._masks[seat : seat + 1].copy()  # without the learner's mask behind it
+            acted = self.opponent.act(self._their_row.copy(), masks, self._choices)
             answer = whole_actions(acted, 1, f"opponent {name_of(self.opponent)!r}")[0].item()
             action = action_number(answer)
             seat = self._play_kernel(self._games, self._books, action, self._masks)

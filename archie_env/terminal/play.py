@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from archie_env.errors import PlayerLeftError, described, printable
 from archie_env.events import SEATS
 from archie_env.game import Game
-from archie_env.policy import Policy
+from archie_env.policy import Policy, private_generator
 from archie_env.rendering import wording
 from archie_env.rules import Rules
 from archie_env.terminal.console import Console
@@ -75,7 +73,7 @@ class _Table:
         self.sitting, self.console = sitting, console
         self.names = (wording.YOU, printable(str(sitting.opponent.name)))
         self.played = self.total = 0
-        self._rng = np.random.default_rng(sitting.seed)
+        self._rng = private_generator(sitting.seed, "opponent", 0)
         self._game: Game | None = None
         self._asked = PERSON  # the seat that leaves when an answer ends the session
 
@@ -128,7 +126,8 @@ class _Table:
         """Play the opponent's action; an opponent that fails loses the hand."""
         name = self.names[OPPONENT]
         try:
-            answer = self.sitting.opponent.act(game.observation(OPPONENT)[None], game.mask(OPPONENT)[None], self._rng)
+            row, mask = game.observation(OPPONENT)[None].copy(), game.mask(OPPONENT)[None].copy()
+            answer = self.sitting.opponent.act(row, mask, self._rng)
             action = int(whole_actions(answer, 1)[0])
         except (KeyboardInterrupt, PlayerLeftError):
             raise

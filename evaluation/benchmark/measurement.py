@@ -12,13 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
-
 from agents import load
 from archie_env.batch import Batch
 from archie_env.errors import ArchieError
 from archie_env.files import make_folder
-from archie_env.policy import Policy
+from archie_env.policy import Policy, private_generator
 from archie_env.validation import whole_number
 from evaluation.benchmark.card import Card
 from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
@@ -50,8 +48,8 @@ def measure_speed(policy: Policy, protocol: Protocol) -> dict[str, Any]:
         for _ in range(_STEPS):
             games.step(games.sample_actions())
         rows.append((games.observations.copy(), games.masks.copy()))
-    singles = [(o[k : k + 1], m[k : k + 1]) for o, m in rows for k in range(0, BATCH, 32)]
-    rng = np.random.default_rng(protocol.seed)
+    singles = [(o[k : k + 1].copy(), m[k : k + 1].copy()) for o, m in rows for k in range(0, BATCH, 32)]
+    rng = private_generator(protocol.seed, "speed")
     now = time.perf_counter if policy.name.startswith("bot:") else time.process_time  # a bot works in another process
 
     def rate(calls: Sequence[tuple[Any, Any]]) -> float:

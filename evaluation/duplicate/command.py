@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 from tyro.conf import arg
@@ -19,7 +18,7 @@ from agents import load
 from archie_env.errors import ArchieError
 from archie_env.files import locked
 from archie_env.policy import Policy
-from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, TimeLimit, progress, run_command
+from evaluation.command import Agents, JsonFile, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.report import format_match
@@ -53,8 +52,7 @@ class Options:
     time_limit: TimeLimit = None
     probabilities: bool = False
     """Ask players for probabilities, check them and draw the actions here."""
-    secret_seed: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """32 random bytes from which the cards follow, beside the seed; their SHA-256 is printed before the match."""
+    secret_seed: SecretSeed = None
     json: JsonFile = None
     write_every: Annotated[float, arg(metavar="SECONDS")] = WRITE_EVERY
     """How often results so far are written to that file."""

@@ -27,8 +27,11 @@ def read_secret(path: Path) -> bytes:
     """The secret seed in a file of exactly `SECRET_BYTES` random bytes; raises `ArchieError` for any other file."""
     if not path.is_file():
         raise ArchieError(f"secret seed {path}: expected a file of {SECRET_BYTES} random bytes, found no file")
-    with path.open("rb") as file:
-        secret = file.read(SECRET_BYTES + 1)
+    try:
+        with path.open("rb") as file:
+            secret = file.read(SECRET_BYTES + 1)
+    except OSError as error:
+        raise ArchieError(f"secret seed {path}: {error.strerror}: expected a file of {SECRET_BYTES} random bytes") from None
     if len(secret) != SECRET_BYTES:
         length = "more" if len(secret) > SECRET_BYTES else str(len(secret))
         raise ArchieError(f"secret seed {path}: expected exactly {SECRET_BYTES} random bytes, found {length}")

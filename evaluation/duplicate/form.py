@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from agents.archive import rules_of
 from evaluation.estimates import PairSequence, PairTotals
 
 _MOST_DEALS = 2**53
+HASH = r"^[0-9a-f]{64}$"
+"""Of a secret seed."""
 
 
 class _Form(BaseModel):
@@ -36,7 +38,7 @@ class MatchForm(_Form):
     seconds: float
     faults: tuple[FaultsForm, FaultsForm] = (FaultsForm(counts={}, reports=[]), FaultsForm(counts={}, reports=[]))
     sequence: PairSequence | None = None
-    secret_seed_sha256: str | None = None
+    secret_seed_sha256: str | None = Field(default=None, pattern=HASH)
 
     @model_validator(mode="after")
     def _possible(self) -> MatchForm:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -32,7 +32,8 @@ from archie_env.files import atomic_write, locked, make_folder
 from archie_env.rules import as_rules
 from archie_env.terminal.shell import INTERRUPTED, terminable
 from archie_env.validation import whole_number
-from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, Seed, TimeLimit, progress, run_command
+from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
+from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.results import ResultFile, manifest, read_json, weights_hash
@@ -61,6 +62,8 @@ class Conditions:
     """Seconds a player may take for one batch of decisions, see `evaluation.players.TimedCalls`."""
     error: float | None = None
     """Matches go on beyond ``deals`` until their standard error is at most so many mbb per hand."""
+    secret: bytes | None = field(default=None, repr=False)
+    """The secret seed that all cards follow from, beside ``seed``; results hold its SHA-256."""
 
     def check(self) -> None:
         """Raise `ArchieError` for what no match could be played under."""
@@ -89,6 +92,7 @@ class Conditions:
             chunk=self.chunk,
             time_limit=self.time_limit,
             error=self.error,
+            **({} if self.secret is None else {"secret_seed_sha256": secret_hash(self.secret)}),
         )
 
 
@@ -148,7 +152,8 @@ def _play_from(path: Path | None, a: str, b: str, conditions: Conditions, made: 
 
     result = play_match(
         load(a, rules), load(b, rules), conditions.deals, conditions.cell_seed(a, b), rules, conditions.chunk,
-        time_limit=conditions.time_limit, error=conditions.error, written=written, earlier=kept[0] if kept else None,
+        time_limit=conditions.time_limit, error=conditions.error, secret=conditions.secret,
+        written=written, earlier=kept[0] if kept else None,
     )  # fmt: skip
     file.write({"result": result.to_dict()})
     return result.to_dict()
@@ -323,6 +328,7 @@ class Options:
     error: Annotated[float | None, arg(metavar="MBB", help_behavior_hint="")] = None
     """Play on beyond --deals until no standard error is larger than this."""
     seed: Seed = 0
+    secret_seed: SecretSeed = None
     rules: RulesName = "archie"
     chunk: int = CHUNK
     """Deals played side by side."""
@@ -335,7 +341,12 @@ class Options:
 def _run(options: Options) -> None:
     if options.resume and options.out is None:
         raise ArchieError("--resume: expected --out with the folder to go on with")
-    conditions = Conditions(options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error)
+    secret = None if options.secret_seed is None else read_secret(options.secret_seed)
+    conditions = Conditions(
+        options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error, secret
+    )  # fmt: skip
+    if secret is not None:
+        _LOG.info("secret seed with SHA-256 %s", secret_hash(secret))
     with progress(len(options.agents) * (len(options.agents) - 1) // 2, "matches") as tell:
         standings = play(options.agents, conditions, options.out, options.jobs, options.resume, tell)
     print(standings.markdown(), end="", flush=True)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.archive import rules_of
 from archie_env.errors import ArchieError
 from evaluation.command import table as table_lines
-from evaluation.duplicate.form import FaultsForm
+from evaluation.duplicate.form import HASH, FaultsForm
 from evaluation.estimates import Estimate
 from evaluation.results import checked
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
@@ -102,7 +102,9 @@ class Standings:
         """What was played, in one line."""
         deals = sorted({int(self.table.deals[i, j]) for i, j in self.table.pairs()})
         count = f"{deals[0]:,}" if len(deals) == 1 else f"{deals[0]:,} to {deals[-1]:,}"
-        return f"{count} duplicate deals in each cell, rules {self.manifest['rules']}, seed {self.manifest['seed']}"
+        secret = self.manifest.get("secret_seed_sha256")
+        seeds = f"seed {self.manifest['seed']}" + (f", secret seed with SHA-256 {secret}" if secret else "")
+        return f"{count} duplicate deals in each cell, rules {self.manifest['rules']}, {seeds}"
 
     def markdown(self) -> str:
         """Crosstable, rankings and ratings, for reading."""
@@ -227,6 +229,7 @@ class _Cell(_Strict):
 class _Manifest(_Strict):
     rules: str | dict[str, Any]
     seed: int
+    secret_seed_sha256: str | None = Field(default=None, pattern=HASH)
 
 
 class _Form(_Strict):

@@ -17,7 +17,7 @@ from agents.cfr import CFRPolicy
 from archie_env._core.batch import first_illegal_at
 from archie_env.batch import Batch
 from archie_env.errors import ArchieError
-from archie_env.policy import Policy, name_of
+from archie_env.policy import Policy, name_of, private_generator
 from archie_env.rulebook import rulebook
 from archie_env.rules import Rules
 from archie_env.validation import whole_actions
@@ -53,6 +53,7 @@ class EmpiricalPolicy:
         self._index = [CFRPolicy(table.abstraction, *table.strategy(0.0)).index for table in self._tables]
         self._books = rulebook(rules)
         self._batch, self._generator = Batch(_GAMES, rules, seed), np.random.default_rng(seed)
+        self._handed = [private_generator(seed, "player", who) for who in ("target", "other")]
         self._seat = np.arange(_GAMES) % 2
         self.decisions = 0
         """Counted decisions of the player."""
@@ -78,11 +79,12 @@ class EmpiricalPolicy:
             own = np.ones(_GAMES, np.bool_) if other is None else batch.to_act == self._seat
             actions = batch.sample_actions().copy()
             stray = self._generator.random(_GAMES) < _EXPLORE
-            for player, index in ((self._target, np.flatnonzero(own)), (other, np.flatnonzero(~own))):
+            players = zip((self._target, other), (np.flatnonzero(own), np.flatnonzero(~own)), self._handed, strict=True)
+            for player, index, generator in players:
                 if player is None or not len(index):
                     continue
                 rows, masks = batch.observations[index], batch.masks[index]
-                chosen = whole_actions(player.act(rows, masks, self._generator), len(index), name_of(player))
+                chosen = whole_actions(player.act(rows.copy(), masks.copy(), generator), len(index), name_of(player))
                 bad = first_illegal_at(batch.games, self._books, index, chosen)
                 if bad >= 0:
                     raise ArchieError(f"{name_of(player)} plays {chosen[bad]}, which is not legal: it can't be modelled")
