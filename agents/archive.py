@@ -14,6 +14,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archie_env.errors import ArchieError, shown
-from archie_env.files import atomic_write
+from archie_env.files import atomic_write, check_replaceable
 from archie_env.rules import Rules, as_rules
 
 MOST_BYTES: Final = 1 << 29
@@ -137,6 +138,28 @@ def read_archive(
         raise type(error)(f"{path}: {str(error)[:1000]}") from None
     except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json document
         raise ArchieError(f"{path}: not a whole file of {form!r} ({brief(error)})") from None
+
+
+def check_form(path: str | Path, form: str) -> None:
+    """Raise `ArchieError` unless a file names this form, in whatever version; no array but its ``meta`` is read.
+
+    Other errors of a damaged file are raised as they are.
+    """
+    with _opened(path) as file, zipfile.ZipFile(file) as archive:
+        meta = _read_meta(archive, _read_headers(archive, max(MOST_BYTES, os.fstat(file.fileno()).st_size)))
+    if meta.get("format") != form:
+        raise ArchieError(f"format {found(meta, 'format')}: expected {form!r}")
+
+
+def check_archives(folder: Path, **forms: str) -> None:
+    """Raise `ArchieError` if writing these archives into a folder would lose a file of another form.
+
+    Args:
+        folder: of the archives.
+        forms: form of each archive, by its name without ``.npz``.
+    """
+    for name, form in forms.items():
+        check_replaceable(folder / f"{name}.npz", partial(check_form, form=form))
 
 
 def _opened(path: str | Path) -> IO[bytes]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from archie_env.errors import ArchieError, ConfigError
+from archie_env.errors import ArchieError, ConfigError, described
 
 _STALE: Final = 3600.0
 """Seconds after which an unfinished temporary file is taken for what a killed process left, and removed."""
@@ -78,6 +78,25 @@ def check_writable(path: str | Path | None) -> None:
         temporary.unlink()
     except (OSError, ValueError) as error:
         raise _refused(path, error) from None
+
+
+def check_replaceable(path: str | Path | None, read: Callable[[Path], object]) -> None:
+    """Raise `ArchieError` for a file that can't be written, and for one of another kind than is written, which would be lost.
+
+    Args:
+        path: None, a file that is missing or empty, and what `is_special` are always fine.
+        read: reads a file of the kind that is written; raises anything for all others.
+    """
+    check_writable(path)
+    if path is None or is_special(Path(path)) or not (found := _stat(Path(path))) or not found.st_size:
+        return
+    try:
+        read(Path(path))
+    except Exception as error:
+        reason = described(error, place=False) if not isinstance(error, ArchieError) else str(error).removeprefix(f"{path}: ")
+        raise ArchieError(
+            f"{path}: is not what this command writes there ({reason}): expected another place, or that it be deleted"
+        ) from None
 
 
 def make_folder(folder: Path) -> None:

@@ -10,8 +10,10 @@ from typing import Any, Final
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from archie_env.files import atomic_write
+from evaluation.results import PICTURE_MARK
 
 INK: Final = "#1f2933"
 FAINT: Final = "#7b8794"
@@ -45,7 +47,9 @@ def save(figure: Figure, path: Path) -> None:
     figure.savefig(memory, format="png", dpi=_DOTS)
     with Image.open(memory) as drawn:  # a palette is enough for flat colours, and a third of the size
         flat = drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    atomic_write(path, lambda file: flat.save(file, format="png", optimize=True))
+    mark = PngInfo()
+    mark.add_text("Software", PICTURE_MARK)
+    atomic_write(path, lambda file: flat.save(file, format="png", optimize=True, pnginfo=mark))
 
 
 def short_names(names: Sequence[str]) -> list[str]:

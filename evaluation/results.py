@@ -10,9 +10,10 @@ import importlib.metadata
 import json
 import math
 import platform
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -56,6 +57,35 @@ def check_new(path: Path | None) -> None:
     check_writable(path)
     if path is not None and not is_special(path) and path.exists() and path.stat().st_size:
         raise ArchieError(f"{path}: is not empty: expected another file, or that it be deleted")
+
+
+PICTURE_MARK: Final = "archie-env"
+"""The text ``Software`` in every picture that is drawn here."""
+
+
+def check_picture(path: Path) -> None:
+    """Raise `ArchieError` unless a file is a PNG that `evaluation.plotting` drew."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if not head.startswith(b"\x89PNG\r\n\x1a\n") or b"tEXtSoftware\0" + PICTURE_MARK.encode() not in head:
+        raise ArchieError("no picture of archie-env")
+
+
+def check_text(path: Path, beginning: str) -> None:
+    """Raise `ArchieError` unless the first 4,096 letters of a text match a regular expression."""
+    with path.open(encoding="utf-8", newline="") as file:
+        head = file.read(4096)
+    if not re.match(beginning, head):
+        raise ArchieError(f"begins with {shown(head, 40)}")
+
+
+def check_values(path: Path, names: Iterable[str]) -> None:
+    """Raise `ArchieError` unless a file is a JSON object that has values of these names."""
+    values = json.loads(path.read_text(encoding="utf-8-sig"))
+    if not isinstance(values, dict):
+        raise ArchieError("no JSON object")
+    if missing := [name for name in names if name not in values]:
+        raise ArchieError(f"a JSON object without {', '.join(missing)}")
 
 
 def checked(model: type[Model], values: object) -> Model:

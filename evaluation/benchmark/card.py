@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from archie_env.files import atomic_write
+from archie_env.files import atomic_write, check_replaceable
 from evaluation.benchmark.protocol import BATCH, FULL_GAME, SMALL, Protocol
 from evaluation.command import table
 from evaluation.estimates import Estimate
-from evaluation.results import write_json
+from evaluation.results import check_text, check_values, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,12 @@ class Card:
             lines += ["", "## Faults", "", f"Hands forfeited in the crosstable: {kinds}.", ""]
             lines += [f"* {report}" for report in self.table["faults"]["reports"]]
         return "\n".join(lines) + "\n"
+
+    @classmethod
+    def check_outputs(cls, folder: Path) -> None:
+        """Raise `ArchieError` for files in a folder that `write` would lose."""
+        check_replaceable(folder / "card.md", partial(check_text, beginning=r"# .*\n\n`python -m evaluation\.benchmark "))
+        check_replaceable(folder / "card.json", partial(check_values, names=[part.name for part in fields(cls)]))
 
     def write(self, folder: Path) -> None:
         """Write ``card.md`` and ``card.json`` into a folder."""

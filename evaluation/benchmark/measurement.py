@@ -172,6 +172,7 @@ def benchmark(
     trained = agent.endswith(".toml") and not agent.startswith("bot:")
     if trained and not Path(agent).is_file():
         raise ArchieError(f"{agent}: no such file, expected a TOML file of a trainer")
+    tournament.check_outputs(folder / "crosstable")
     versions = manifest([], FULL_GAME)
     made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
     if trained:

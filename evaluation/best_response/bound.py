@@ -13,16 +13,18 @@ import logging
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from agents import load
+from agents import cfr, load, ppo
 from agents.abstraction import has_tables
+from agents.archive import check_form
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, PlayerLeftError
-from archie_env.files import locked, make_folder
+from archie_env.files import check_replaceable, locked, make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.best_response.exploiters import EXPLOITERS, OccasionalLog, Saved, Settings
@@ -35,6 +37,9 @@ from evaluation.results import ResultFile, manifest, weights_hash
 
 _SLOW_CHUNK: Final = 128
 """Most deals played side by side against a slow opponent: with more, minutes would pass between two signs of progress."""
+
+_FORMS: Final = {"cfr": cfr.FORMAT, "ppo": ppo.FORMAT}
+"""Of the weights of opponents, by `Exploiter.kind`."""
 
 _log = logging.getLogger(__name__)
 
@@ -155,6 +160,12 @@ class _Folder:
         """Write a file for `read`."""
         ResultFile(self._file(name, end), self._made).write(values)
 
+    def check_weights(self, names: Sequence[str]) -> None:
+        """Raise `ArchieError` for files that would be lost to the weights of these opponents."""
+        for name in names:
+            if name in EXPLOITERS and (kind := EXPLOITERS[name].kind):
+                check_replaceable(self.weights(name), partial(check_form, form=_FORMS[kind]))
+
     def weights(self, name: str) -> Path | None:
         """Path of the weights of an opponent."""
         return self._file(name, ".npz")
@@ -196,6 +207,7 @@ def best_response(
         make_folder(folder)
     with locked(folder):
         kept = _Folder(folder, _manifest(name, policy, rules, settings), resume)
+        kept.check_weights(tried)
         return _measure(target, name, policy, rules, settings, tried, kept)
 
 

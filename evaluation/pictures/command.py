@@ -10,6 +10,7 @@ The first two write ``habits.png``, ``starting_hands.png`` and their counts, ``h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,12 +20,12 @@ from tyro.conf import Positional, arg
 
 from agents import load
 from archie_env.errors import ArchieError
-from archie_env.files import make_folder
+from archie_env.files import check_replaceable, locked, make_folder
 from evaluation.command import RulesName, Seed, run_command
 from evaluation.pictures.charts import write_habits, write_starting_hands
 from evaluation.pictures.learning_curves import read_curves, write_curves
-from evaluation.pictures.play_style import ITSELF, watch
-from evaluation.results import write_json
+from evaluation.pictures.play_style import ITSELF, Habits, watch
+from evaluation.results import check_picture, write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +50,24 @@ def draw(options: Options) -> None:
     """Print results and write counts before anything is drawn; a picture that fails does not stop the others."""
     if options.agent is None and not options.curves:
         raise ArchieError("nothing to draw: expected an AGENT or --curves with folders of runs")
-    out, pictures = options.out, dict[Path, Callable[[Path], None]]()
-    make_folder(out)
+    make_folder(options.out)
+    with locked(options.out):
+        _draw(options, options.out)
+
+
+def _check(options: Options) -> None:
+    """Raise `ArchieError` for files in the folder that would be lost."""
+    names = ["learning_curves.png"] if options.curves else []
+    if options.agent is not None:
+        check_replaceable(options.out / "habits.json", lambda path: Habits.from_dict(json.loads(path.read_text("utf-8"))))
+        names += ["habits.png", "starting_hands.png"]
+    for name in names:
+        check_replaceable(options.out / name, check_picture)
+
+
+def _draw(options: Options, out: Path) -> None:
+    _check(options)
+    pictures = dict[Path, Callable[[Path], None]]()
     if options.agent is not None:
         player = load(options.agent, options.rules)
         opponent = load(options.against, options.rules) if options.against else None

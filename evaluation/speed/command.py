@@ -16,6 +16,7 @@ from tyro.conf import arg
 
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import ArchieError
+from archie_env.files import locked
 from archie_env.validation import whole_number
 from evaluation.command import JsonFile, run_command
 from evaluation.results import check_new
@@ -110,11 +111,12 @@ def measure_rows(options: Options) -> None:
     if not options.seconds > 0:
         raise ArchieError(f"--seconds {options.seconds}: expected more than 0")
     whole_number("--repeats", options.repeats, 1)
-    check_new(options.json)
-    report = run(options.only, options.seconds, options.repeats, options.against)
-    print(as_text(report, options.markdown), flush=True)
-    if options.json:
-        save(report, options.json)
+    with locked(options.json):
+        check_new(options.json)
+        report = run(options.only, options.seconds, options.repeats, options.against)
+        print(as_text(report, options.markdown), flush=True)
+        if options.json:
+            save(report, options.json)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -28,7 +29,7 @@ from tyro.conf import arg
 
 from agents import load
 from archie_env.errors import ArchieError, described
-from archie_env.files import atomic_write, locked, make_folder
+from archie_env.files import atomic_write, check_replaceable, locked, make_folder
 from archie_env.rules import as_rules
 from archie_env.terminal.shell import INTERRUPTED, terminable
 from archie_env.validation import whole_number
@@ -36,10 +37,10 @@ from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, Secre
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
-from evaluation.results import ResultFile, manifest, read_json, weights_hash
+from evaluation.results import ResultFile, check_picture, check_text, manifest, read_json, weights_hash
 from evaluation.speed.timing import one_thread
 from evaluation.tournament.ratings import Table
-from evaluation.tournament.standings import Standings
+from evaluation.tournament.standings import CELLS_HEADER, RANKING_HEADER, Standings
 
 _LOG: Final = logging.getLogger(__name__)
 CELLS: Final = "cells"
@@ -278,6 +279,18 @@ def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]
     return found
 
 
+def check_outputs(folder: Path) -> None:
+    """Raise `ArchieError` for files in a folder that `write` would lose: none of them is read before it is replaced."""
+    for name, reader in (
+        ("table.json", lambda path: read(path.parent)),
+        ("table.md", partial(check_text, beginning="# Tournament\n\n[0-9,]+ (to [0-9,]+ )?duplicate deals in each cell, ")),
+        ("cells.csv", partial(check_text, beginning=",".join(CELLS_HEADER))),
+        ("ranking.csv", partial(check_text, beginning=",".join(RANKING_HEADER))),
+        ("table.png", check_picture),
+    ):
+        check_replaceable(folder / name, reader)
+
+
 def write(standings: Standings, folder: Path) -> list[Path]:
     """Write ``table.md``, ``table.json``, ``cells.csv``, ``ranking.csv`` and ``table.png``; returns the files written.
 
@@ -347,6 +360,9 @@ def _run(options: Options) -> None:
     )  # fmt: skip
     if secret is not None:
         _LOG.info("secret seed with SHA-256 %s", secret_hash(secret))
+    if options.out is not None:
+        make_folder(options.out)
+        check_outputs(options.out)
     with progress(len(options.agents) * (len(options.agents) - 1) // 2, "matches") as tell:
         standings = play(options.agents, conditions, options.out, options.jobs, options.resume, tell)
     print(standings.markdown(), end="", flush=True)

@@ -26,6 +26,13 @@ FORMAT: Final = 1
 """Of the JSON files."""
 MARKS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 """Below which adjusted p value a cell has which mark."""
+CELLS_HEADER: Final = (
+    "row", "column", "deals", "mbb_per_hand", "standard_error", "low_95", "high_95", "adjusted_p_value", "mark",
+)  # fmt: skip
+RANKING_HEADER: Final = (
+    "player", "total_place", "total_mbb_per_hand", "total_standard_error", "run_off_place", "run_off_mbb_per_hand",
+    "run_off_standard_error", "rating", "rating_standard_error",
+)  # fmt: skip
 
 
 def mark(adjusted: float) -> str:
@@ -149,7 +156,6 @@ class Standings:
 
     def cells_csv(self) -> str:
         """One line for each ordered pair of players."""
-        header = ["row", "column", "deals", "mbb_per_hand", "standard_error", "low_95", "high_95", "adjusted_p_value", "mark"]
         rows = []
         for i in self.order:
             for j in self.order:
@@ -157,12 +163,10 @@ class Standings:
                     cell, p = self.table.cell(i, j), float(self.adjusted[i, j])
                     rows.append([self.table.names[i], self.table.names[j], int(self.table.deals[i, j])])
                     rows[-1] += [cell.mean, cell.standard_error, *cell.interval, p, mark(p)]
-        return _csv(header, rows)
+        return _csv(CELLS_HEADER, rows)
 
     def ranking_csv(self) -> str:
         """One line for each player, the best total first."""
-        header = ["player", "total_place", "total_mbb_per_hand", "total_standard_error", "run_off_place"]
-        header += ["run_off_mbb_per_hand", "run_off_standard_error", "rating", "rating_standard_error"]
         off = {standing.name: (place, standing.value) for place, standing in enumerate(self.run_off, 1)}
         elo = {standing.name: standing.value for standing in self.ratings}
         rows = []
@@ -170,7 +174,7 @@ class Standings:
             name, value, (off_place, off_value), rating = standing.name, standing.value, off[standing.name], elo[standing.name]
             rows.append([name, place, value.mean, value.standard_error])
             rows[-1] += [off_place, off_value.mean, off_value.standard_error, rating.mean, rating.standard_error]
-        return _csv(header, rows)
+        return _csv(RANKING_HEADER, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` needs manifest, cells and faults, the rest is for the reader."""
@@ -252,7 +256,7 @@ def _plain(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _csv(header: list[str], rows: list[list[Any]]) -> str:
+def _csv(header: Sequence[str], rows: list[list[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     return text.getvalue()

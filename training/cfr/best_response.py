@@ -21,8 +21,8 @@ from tqdm import tqdm
 from tyro.conf import Positional, arg
 
 from agents import load as load_agent
-from agents.archive import Header, Meta, digest, read_archive
-from agents.cfr import CFRPolicy
+from agents.archive import Header, Meta, check_archives, digest, read_archive
+from agents.cfr import FORMAT, CFRPolicy
 from archie_env.errors import ArchieError
 from archie_env.files import locked, make_folder
 from archie_env.policy import Policy, name_of
@@ -232,6 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         target = load_agent(chosen.target, as_rules(chosen.rules))
         make_folder(chosen.out)
         with locked(chosen.out), log_lines():
+            check_archives(chosen.out, response=FORMAT)
             _train(chosen, target)
 
     return run(work, stopped="stopped")

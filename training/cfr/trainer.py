@@ -22,7 +22,18 @@ from tqdm import tqdm
 from agents import load as load_agent
 from agents._cfr_kernels import OPTIONS
 from agents.abstraction import Abstraction
-from agents.archive import Header, Meta, check_names, digest, found, frozen, read_archive, write_archive
+from agents.archive import (
+    Header,
+    Meta,
+    check_archives,
+    check_names,
+    digest,
+    found,
+    frozen,
+    read_archive,
+    write_archive,
+)
+from agents.cfr import FORMAT as STRATEGY_FORMAT
 from agents.cfr import CFRPolicy
 from archie_env.errors import ArchieError, ConfigError
 from archie_env.files import locked, make_folder
@@ -294,6 +305,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         _log.info(f"resumed at {2 * run.traversals:,} traversals")
     make_folder(out)
     with terminable(), locked(out):
+        check_archives(out, checkpoint=FORMAT, strategy=STRATEGY_FORMAT)
         try:
             _train(run, out, quiet)
         except AbandonedError:  # in the middle of a round: its traversals are in the tables and not in the account

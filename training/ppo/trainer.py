@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Final
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
 
-from agents.ppo import PPOPolicy
+from agents.archive import check_archives
+from agents.ppo import FORMAT, PPOPolicy
 from archie_env.files import locked, make_folder
 from archie_env.terminal.shell import terminable
 from training.command import AbandonedError, Options, Word, train_from_command, uninterrupted
@@ -53,6 +54,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
             _log.info(f"resumed at {state.decisions:,} decisions")
         make_folder(out)
         with locked(out):
+            check_archives(out, checkpoint=checkpoint.FORMAT, policy=FORMAT)
             return _train(state, out, quiet)
 
 
