@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 
-.PHONY: demo test soak check docs install clean
+.PHONY: demo test soak mutants check docs install clean
 
 demo: .venv/.installed  ## a minute of CFR and, on the other core, a minute of PPO, then everybody against everybody
 	$(RUN) -m training.cfr --config configs/cfr/demo.toml --out runs/demo-cfr --fresh & cfr=$$!; \
@@ -14,6 +14,9 @@ test: .venv/.installed  ## the whole suite
 
 soak: .venv/.installed  ## an hour of commands killed at random moments; SOAK="--seconds 60 --only ppo" and the like
 	$(RUN) -m tests.soak.kills $(SOAK)
+
+mutants: .venv/.installed  ## 20,000 hand histories, 5,000 files of players and 2,000 results, tampered with; with bounds checks: NUMBA_BOUNDSCHECK=1 make mutants
+	MUTANTS=full $(RUN) -m pytest -m mutants -n 2 tests/test_notation.py tests/test_archive.py tests/test_cfr.py tests/test_ppo_files.py tests/test_results.py
 
 check: .venv/.installed  ## everything CI checks besides the tests: style, types, imports, doctests
 	$(RUN) -m ruff check .

@@ -1,9 +1,14 @@
-"""Tampered archives: seeded mutants of a good file, signed anew, and attacks that once reached memory outside of arrays."""
+"""Tampered archives: seeded mutants of a good file, signed anew, and attacks that once reached memory outside of arrays.
+
+``make mutants`` tries 20,000 hand histories, 5,000 archives (strategies, solutions, policies, checkpoints) and 2,000 results.
+What fails there goes into ``tests/corpus``.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,14 @@ Arrays = dict[str, NDArray[Any]]
 Meta = dict[str, Any]
 Sign = Callable[[Arrays, Meta], Meta]
 MOST_WORDS = 2500
+FULL = os.environ.get("MUTANTS") == "full"
+"""Whether to try as many mutants as ``make mutants`` does."""
+
+
+def many(usually: int, full: int) -> int:
+    """The number of mutants to try: in every run of the suite, or on demand."""
+    return full if FULL else usually
+
 
 _JUNK: tuple[Any, ...] = (
     None, True, -1, 0, 1, 7, 255, 2**31, 2**53, 2**63 - 1, 2**64 - 1, 2**64, -(2**63), 10**40,

@@ -28,6 +28,7 @@ from archie_env.batch import Batch
 from archie_env.errors import ArchieError
 from archie_env.rules import PRESETS
 from tests import tampering
+from tests.tampering import many
 from training.cfr.abstraction import AbstractionConfig, build
 
 CFR = "archie-env cfr strategy"
@@ -88,7 +89,10 @@ def test_a_signed_strategy_whose_numbers_wrap_into_range_when_cast_is_refused(
         CFRPolicy.load(tmp_path / "it.npz")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("strategy", 900), ("solution", 400), ("policy", 200)])
+@pytest.mark.mutants
+@pytest.mark.parametrize(
+    ("kind", "count"), [("strategy", many(900, 2000)), ("solution", many(400, 1200)), ("policy", many(200, 600))]
+)
 def test_of_tampered_files_only_archie_errors_come_out(kind: str, count: int, strategy: Path, tmp_path: Path) -> None:
     """Run under NUMBA_BOUNDSCHECK=1 too: what is accepted plays without a read or write outside of arrays."""
     cls, form, _ = KINDS[kind]

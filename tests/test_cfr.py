@@ -483,6 +483,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         CFRPolicy.load(path)
 
 
+@pytest.mark.mutants
 def test_of_tampered_checkpoints_only_archie_errors_come_out(tmp_path: Path) -> None:
     """Run under NUMBA_BOUNDSCHECK=1 too: what is accepted goes on without a read or write outside of arrays."""
     config = trained(traversals=4000, detail=AbstractionConfig(pots=((3,),)))
@@ -495,7 +496,7 @@ def test_of_tampered_checkpoints_only_archie_errors_come_out(tmp_path: Path) -> 
         return run
 
     accepted = tampering.survive(
-        source, restored, lambda run: run.pool.round(run.tables, None, 1.0), tmp_path / "it.npz", 400, 3
+        source, restored, lambda run: run.pool.round(run.tables, None, 1.0), tmp_path / "it.npz", tampering.many(400, 700), 3
     )
     assert accepted > 10, "mutants that are all refused try nothing"
 

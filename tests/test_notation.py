@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archie_env._core.jit import JIT_DISABLED
@@ -20,6 +20,7 @@ from archie_env.game import Game
 from archie_env.notation import dump, parse, parse_all, transcript
 from archie_env.rendering.text import ansi
 from archie_env.rules import PRESETS, Rules, Stakes
+from tests.tampering import many
 
 GOLDEN = Path(__file__).parent / "golden" / "hands.txt"
 VARIANTS = {**PRESETS, "odd": Rules(stakes=Stakes((1, 3), (3, 3, 6, 6)), raise_cap=2), "none": Rules(low_qualifier=None)}
@@ -132,12 +133,16 @@ def damaged(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=200 // SCALE, deadline=None)
-@given(st.one_of(st.text(), damaged()))
+@pytest.mark.mutants
+@settings(max_examples=many(200, 20_000) // SCALE, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.one_of(st.text(), damaged(), damaged()))
 def test_any_text_is_a_history_or_refused(text: str) -> None:
     for read in (parse, parse_all):
         with contextlib.suppress(NotationError):
-            read(text)
+            found = read(text)
+            for game in found if isinstance(found, list) else [found]:
+                assert parse(dump(game)) == game
+                transcript(game)
 
 
 def test_errors_in_several_hands_name_the_hand() -> None:

@@ -23,6 +23,11 @@ from agents import load
 from archie_env.errors import ArchieError
 from archie_env.files import locked
 from archie_env.policy import UniformPolicy
+from evaluation.benchmark.card import Card
+from evaluation.benchmark.form import checked_part
+from evaluation.benchmark.protocol import QUICK, SMALL
+from evaluation.best_response.bound import best_response, format_bound
+from evaluation.best_response.exploiters import Settings
 from evaluation.duplicate.command import main
 from evaluation.duplicate.match import MatchResult
 from evaluation.duplicate.report import format_match
@@ -30,6 +35,7 @@ from evaluation.exploitability import solver
 from evaluation.results import ResultFile, manifest, read_json, weights_hash, write_json
 from evaluation.tournament.crosstable import Crosstable, format_crosstable
 from evaluation.tournament.round_robin import Conditions, play, read, write
+from tests.tampering import many
 
 
 @pytest.mark.parametrize("module", ["duplicate.command", "aivat.command", "exploitability.measure"])
@@ -295,6 +301,7 @@ def read_tournament(path: Path, made: dict[str, Any]) -> None:
     read(path.parent).markdown()
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     ("name", "reader"), [("match.json", read_match), ("crosstable.json", read_crosstable), ("table.json", read_tournament)]
 )
@@ -324,3 +331,77 @@ def test_no_sum_of_a_match_may_be_anything_but_a_possible_whole_number(name: str
     values["totals"][name] = value
     with pytest.raises(ArchieError, match="totals"):
         MatchResult.from_dict(values)
+
+
+SETTINGS = Settings(deals=8, seed=1, exploiters=("raise",))
+
+
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a lower bound."""
+    folder = tmp_path_factory.mktemp("bound")
+    best_response("call", "mini", SETTINGS, folder)
+    return folder
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", ["raise.attempt.json", "bound.json"])
+def test_a_bound_goes_on_rightly_from_tampered_files_or_refuses_them(name: str, bound: Path) -> None:
+    file, refused = bound / name, list[str]()
+    values, rng = json.loads(file.read_text()), random.Random(name)
+    whole = file.read_bytes()
+    for _ in range(many(40, 200)):
+        file.write_text(tampered(values, rng), encoding="utf-8", errors="surrogatepass")
+        try:
+            format_bound(best_response("call", "mini", SETTINGS, bound, resume=True))
+        except ArchieError as error:
+            refused.append(str(error))
+        file.write_bytes(whole)
+    assert len(refused) > many(8, 40)
+    assert all(text.isprintable() and len(text) < 2000 for text in refused)
+
+
+def test_an_attempt_may_not_name_another_opponent(bound: Path) -> None:
+    """A name is loaded, and the module of ``module:Name`` imported: that must not come from a file."""
+    file = bound / "raise.attempt.json"
+    whole = file.read_bytes()
+    file.write_text(json.dumps(json.loads(whole) | {"name": "antigravity:fly"}))
+    with pytest.raises(ArchieError, match="the attempt of raise names 'antigravity:fly': expected raise"):
+        best_response("call", "mini", SETTINGS, bound, resume=True)
+    assert "antigravity" not in sys.modules
+    file.write_bytes(whole)
+
+
+def card_of(parts: dict[str, Any]) -> Card:
+    exact = {rules: parts[f"exact-{rules}"] for rules in SMALL}
+    made: dict[str, Any] = {"versions": {}, "machine": "", "time_limit": None}
+    return Card("call", {}, QUICK, exact, parts["crosstable"], parts["bound"], parts["speed"], made)
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("name", ["exact-mini", "crosstable", "bound", "speed"])
+def test_tampered_parts_of_a_card_are_shown_or_refused(name: str) -> None:
+    number = {"mbb_per_hand": 1.5, "standard_error": 0.5}
+    exact = {"exploitability_mbb": 3.0, "form": "full", "rows_asked": 9}
+    faults = {"counts": {"exception": 1}, "reports": ["first"]}
+    parts: dict[str, Any] = {
+        "exact-mini": exact,
+        "exact-midi": {"missing": "too large"},
+        "speed": {"batch": [9.0], "single": [1.0]},
+    }
+    parts |= {"crosstable": {"row": {"rule_based": number, "call": number}, "total": number, "faults": faults}}
+    parts |= {"bound": {"lower_bound": number, "chosen": "raise", "text": "one\ntwo", "more": [1]}}
+    for part in parts:
+        assert checked_part(part, parts[part]) == parts[part]
+    rng, refused, count = random.Random(name), list[str](), many(100, 500)
+    for _ in range(count):
+        try:
+            part = json.loads(tampered(parts[name], rng))
+        except (ValueError, RecursionError):
+            continue
+        try:
+            card_of(parts | {name: checked_part(name, part)}).markdown().encode("utf-8", "backslashreplace")
+        except ArchieError as error:
+            refused.append(str(error))
+    assert len(refused) > count // 8
+    assert all(text.isprintable() for text in refused)

@@ -19,6 +19,7 @@ from archie_env.files import make_folder
 from archie_env.policy import Policy, private_generator
 from archie_env.validation import whole_number
 from evaluation.benchmark.card import Card
+from evaluation.benchmark.form import checked_part
 from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
 from evaluation.best_response.bound import best_response, format_bound
 from evaluation.estimates import Estimate
@@ -119,8 +120,12 @@ class _Parts:
         self._made |= {"weights": dict(weights)}
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        values = ResultFile(self.folder / f"{name}.json", self._made).read()
-        return None if values is None else values["part"]
+        path = self.folder / f"{name}.json"
+        values = ResultFile(path, self._made).read()
+        try:
+            return None if values is None else checked_part(name, values.get("part"))
+        except ArchieError as error:
+            raise ArchieError(f"{path}: not a part of a card ({error}); delete it to measure it again") from None
 
     def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
         ResultFile(self.folder / f"{name}.json", self._made).write({"seconds": seconds, "part": part})

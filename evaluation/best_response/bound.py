@@ -23,17 +23,18 @@ from agents import cfr, load, ppo
 from agents.abstraction import has_tables
 from agents.archive import check_form
 from agents.cfr import CFRPolicy
-from archie_env.errors import ArchieError, PlayerLeftError
+from archie_env.errors import ArchieError, PlayerLeftError, shown
 from archie_env.files import check_replaceable, locked, make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
 from evaluation.best_response.exploiters import EXPLOITERS, OccasionalLog, Saved, Settings
+from evaluation.best_response.form import AttemptForm, BoundForm
 from evaluation.command import progress, table
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.report import format_faults
 from evaluation.estimates import Estimate
 from evaluation.players import TimedPolicy, exception_text
-from evaluation.results import ResultFile, manifest, weights_hash
+from evaluation.results import ResultFile, checked, manifest, weights_hash
 
 _SLOW_CHUNK: Final = 128
 """Most deals played side by side against a slow opponent: with more, minutes would pass between two signs of progress."""
@@ -151,10 +152,18 @@ class _Folder:
             plain += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
         return self.path / f"{plain}{end}"
 
-    def read(self, name: str, end: str = ".attempt.json") -> dict[str, Any] | None:
-        """Read a file, or return None; raises `ArchieError` if its manifest differs or it cannot be read."""
+    def read(
+        self, name: str, end: str = ".attempt.json", form: type[AttemptForm | BoundForm] = AttemptForm
+    ) -> dict[str, Any] | None:
+        """Read a file, or return None; raises `ArchieError` if its manifest or its form differs or it cannot be read."""
         path = self._file(name, end)
-        return None if path is None else ResultFile(path, self._made).read()
+        values = None if path is None else ResultFile(path, self._made).read()
+        if values is not None:
+            try:
+                checked(form, values)
+            except ArchieError as error:
+                raise ArchieError(f"{path}: not a file of this command ({error}); delete it to play it again") from None
+        return values
 
     def keep(self, name: str, values: Mapping[str, Any], end: str = ".attempt.json") -> None:
         """Write a file for `read`."""
@@ -226,12 +235,14 @@ def _measure(
             kept.keep(other, {"weights": weights, **attempt.to_dict()})
         else:
             attempt = Attempt.from_dict(values)
+            if attempt.name != other:  # a name is loaded, and its module imported
+                raise ArchieError(f"{kept.path}: the attempt of {other} names {shown(attempt.name)}: expected {other}")
         attempts.append(attempt)
         _log.info(f"{other}: {_won(attempt)}, {'kept' if values else f'{attempt.seconds:.0f} s'}")
     best = max(attempts, key=lambda attempt: attempt.least)
     if best.result is None:
         raise ArchieError(f"{name}: no opponent could be made: " + "; ".join(f"{a.name} {a.how}" for a in attempts))
-    values = kept.read("bound", ".json")
+    values = kept.read("bound", ".json", BoundForm)
     if values is not None and values["chosen"] == best.name and best.name not in made:
         result = MatchResult.from_dict(values["result"])
     else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from agents.archive import rules_of
 from evaluation.estimates import PairSequence, PairTotals
@@ -14,6 +14,16 @@ HASH = r"^[0-9a-f]{64}$"
 """Of a secret seed."""
 
 
+def _line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected printable characters")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_line)]
+"""A text that is printed as part of a line, so that it can't move a cursor."""
+
+
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -21,16 +31,16 @@ class _Form(BaseModel):
 class FaultsForm(_Form):
     """See `evaluation.duplicate.umpire.Faults`."""
 
-    counts: dict[str, NonNegativeInt]
-    reports: list[str]
+    counts: dict[Line, NonNegativeInt]
+    reports: list[Line]
     remarks: list[str] = []
 
 
 class MatchForm(_Form):
     """See `evaluation.duplicate.match.MatchResult`; further keys are for the reader."""
 
-    a: str
-    b: str
+    a: Line
+    b: Line
     rules: dict[str, Any]
     seed: NonNegativeInt
     totals: PairTotals

@@ -1,0 +1,42 @@
+"""The forms of attempts and bounds in their files, against which every value that is read is checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
+
+from evaluation.duplicate.form import Line
+from evaluation.duplicate.match import MatchResult
+
+
+def _match(values: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a match that has not been played: it says nothing about its opponent."""
+    if MatchResult.from_dict(values).totals.deals < 2:
+        raise ValueError("expected a match of at least 2 deals")
+    return values
+
+
+Match = Annotated[dict[str, Any], AfterValidator(_match)]
+"""See `MatchResult.to_dict`."""
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class AttemptForm(_Form):
+    """See `evaluation.best_response.bound.Attempt`; further keys are for the reader."""
+
+    name: Line
+    how: Line
+    seconds: NonNegativeFloat
+    result: Match | None
+    weights: str | None
+
+
+class BoundForm(_Form):
+    """The part of ``bound.json`` that a resumed bound is read from."""
+
+    chosen: Line
+    result: Match
