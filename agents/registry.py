@@ -2,104 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agents.cfr import CFRPolicy
+from agents.human import HumanPolicy
+from agents.ppo import PPOPolicy
+from agents.process import load_bot
 from agents.rule_based import RuleBasedPolicy
+from agents.sb3 import SB3Policy
 from agents.scripted import ScriptedPolicy
+from agents.solution import SolutionPolicy
 from archie_env.policy import Policy, load_policy, policy_forms, register_policy
 from archie_env.rules import Rules
-
-
-def _call(rules: Rules) -> Policy:
-    return ScriptedPolicy("call", raises=False, draws=False, rules=rules)
-
-
-def _raise(rules: Rules) -> Policy:
-    return ScriptedPolicy("raise", raises=True, draws=False, rules=rules)
-
-
-def _call_draw(rules: Rules) -> Policy:
-    return ScriptedPolicy("call_draw", raises=False, draws=True, rules=rules)
-
-
-def _raise_draw(rules: Rules) -> Policy:
-    return ScriptedPolicy("raise_draw", raises=True, draws=True, rules=rules)
-
-
-def _rule_based(rules: Rules) -> Policy:
-    return RuleBasedPolicy(rules)
-
-
-def _human(rules: Rules) -> Policy:
-    from agents.human import HumanPolicy
-
-    return HumanPolicy(rules)
-
-
-def _ppo(path: str, rules: Rules) -> Policy:
-    from agents.ppo import PPOPolicy
-
-    policy: Policy = PPOPolicy.load(path, rules=rules)
-    return policy
-
-
-def _ppo_greedy(path: str, rules: Rules) -> Policy:
-    from agents.ppo import PPOPolicy
-
-    policy: Policy = PPOPolicy.load(path, rules=rules, greedy=True)
-    return policy
-
-
-def _solution(path: str, rules: Rules) -> Policy:
-    from agents.solution import SolutionPolicy
-
-    return SolutionPolicy.load(path, rules)
-
-
-def _cfr(path: str, rules: Rules) -> Policy:
-    from agents.cfr import CFRPolicy
-
-    return CFRPolicy.load(path, rules)
-
-
-def _sb3(path: str, rules: Rules) -> Policy:
-    from agents.sb3 import SB3Policy
-
-    return SB3Policy.load(path, rules)
-
-
-def _bot(command: str, rules: Rules) -> Policy:
-    from agents.process import load_bot
-
-    return load_bot(command, rules)
-
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
 """Folder of the weights that ship."""
 
-_SHIPPED: Final = {"cfr_small": _cfr, "champion": _cfr, "ppo": _ppo}
-"""Agents that ship with weights in ``NAME.npz``, and the reader of each file."""
-_FROM_FILE: Final = {"ppo": _ppo, "ppo_greedy": _ppo_greedy, "solution": _solution, "cfr": _cfr, "sb3": _sb3}
+_FROM_FILE: Final[dict[str, Callable[..., Policy]]] = {
+    "ppo": PPOPolicy.load,
+    "ppo_greedy": partial(PPOPolicy.load, greedy=True),
+    "solution": SolutionPolicy.load,
+    "cfr": CFRPolicy.load,
+    "sb3": SB3Policy.load,
+}
+"""Readers by kind of file, called with a path and the rules."""
+_SHIPPED: Final = {"cfr_small": "cfr", "champion": "cfr", "ppo": "ppo"}
+"""Agents that ship with weights in ``NAME.npz``, and the kind of each file."""
 
 
 def _shipped(name: str, rules: Rules) -> Policy:
-    policy = _SHIPPED[name](str(WEIGHTS / f"{name}.npz"), rules)
+    policy = _FROM_FILE[_SHIPPED[name]](str(WEIGHTS / f"{name}.npz"), rules)
     policy.name = name
     return policy
 
 
-for _name, _factory in (
-    ("call", _call), ("raise", _raise), ("call_draw", _call_draw), ("raise_draw", _raise_draw),
-    ("rule_based", _rule_based), ("human", _human),
+for _name, _raises, _draws in (
+    ("call", False, False), ("raise", True, False), ("call_draw", False, True), ("raise_draw", True, True),
 ):  # fmt: skip
-    register_policy(_name, _factory)
+    register_policy(_name, partial(ScriptedPolicy, _name, _raises, _draws))
+register_policy("rule_based", RuleBasedPolicy)
+register_policy("human", HumanPolicy)
 for _name in _SHIPPED:
     register_policy(_name, partial(_shipped, _name))
 for _name, _read in _FROM_FILE.items():
     register_policy(f"{_name}:", _read)
-register_policy("bot:", _bot, "COMMAND")
+register_policy("bot:", load_bot, "COMMAND")
 
 
 def names() -> tuple[str, ...]:
