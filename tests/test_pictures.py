@@ -20,7 +20,7 @@ from evaluation.estimates import NORMAL_95
 from evaluation.pictures import command
 from evaluation.pictures.command import main as pictures
 from evaluation.pictures.learning_curves import Curve, band, read_curves, write_curves
-from evaluation.pictures.play_style import KEPT, Habits, HandKinds, watch
+from evaluation.pictures.play_style import KEPT, HandKinds, PlayStyle, watch
 from tests.test_tournament import looks_drawn
 
 ARCHIE = HandKinds("archie")
@@ -80,25 +80,25 @@ def test_kept_cards_have_the_names_that_players_use(hand: str, discarded: str, k
 
 
 @pytest.mark.parametrize("rules", ["archie", "pagat", "mini", "midi"])
-def test_habits_count_every_decision_once_and_read_back(rules: str) -> None:
-    habits, result = watch(load("uniform", rules), None, 200, 1, rules)
+def test_a_play_style_counts_every_decision_once_and_reads_back(rules: str) -> None:
+    style, result = watch(load("uniform", rules), None, 200, 1, rules)
     assert result == replace(play_match(load("uniform", rules), load("uniform", rules), 200, 1, rules), seconds=result.seconds)
     hands = result.hands
-    assert habits.betting[0, 0, 1].sum() >= hands  # the dealer owes half a blind in every hand
-    assert habits.betting[0, 0, 0].sum() == 0
-    assert hands + habits.betting[1, 0, 0].sum() <= habits.opening.sum() <= 2 * hands  # the big blind may never act
-    assert habits.keeping.sum() == habits.drawing[:, 0].sum()
-    assert habits.keeping.sum(axis=0)[0] == habits.drawing[:, 0, 0].sum()
-    again = Habits.from_dict(json.loads(json.dumps(habits.to_dict())))
-    assert again.to_dict() == habits.to_dict()
+    assert style.betting[0, 0, 1].sum() >= hands  # the dealer owes half a blind in every hand
+    assert style.betting[0, 0, 0].sum() == 0
+    assert hands + style.betting[1, 0, 0].sum() <= style.opening.sum() <= 2 * hands  # the big blind may never act
+    assert style.keeping.sum() == style.drawing[:, 0].sum()
+    assert style.keeping.sum(axis=0)[0] == style.drawing[:, 0, 0].sum()
+    again = PlayStyle.from_dict(json.loads(json.dumps(style.to_dict())))
+    assert again.to_dict() == style.to_dict()
 
 
-def test_habits_of_known_players() -> None:
-    habits, _ = watch(load("call_draw"), load("raise_draw"), 100, 1)
-    assert habits.opponent == "raise_draw"
-    assert habits.betting[..., 0].sum() == habits.betting[..., 2].sum() == 0
-    assert habits.opening.sum() == 200  # its first decision in either position
-    assert habits.drawing.sum(axis=2).tolist() == [[100] * 3] * 2
+def test_play_styles_of_known_players() -> None:
+    style, _ = watch(load("call_draw"), load("raise_draw"), 100, 1)
+    assert style.opponent == "raise_draw"
+    assert style.betting[..., 0].sum() == style.betting[..., 2].sum() == 0
+    assert style.opening.sum() == 200  # its first decision in either position
+    assert style.drawing.sum(axis=2).tolist() == [[100] * 3] * 2
 
 
 def test_a_watched_player_that_answers_nonsense_is_named_by_the_match() -> None:
@@ -117,10 +117,10 @@ def test_pictures_of_a_player_are_drawn(tmp_path: Path, capsys: pytest.CaptureFi
     assert pictures(arguments) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("uniform v call_draw: ")
-    assert printed[1:] == [str(tmp_path / name) for name in ("habits.json", "habits.png", "starting_hands.png")]
-    assert looks_drawn(tmp_path / "habits.png")
+    assert printed[1:] == [str(tmp_path / name) for name in ("play_style.json", "play_style.png", "starting_hands.png")]
+    assert looks_drawn(tmp_path / "play_style.png")
     assert looks_drawn(tmp_path / "starting_hands.png")
-    assert json.loads((tmp_path / "habits.json").read_text())["match"]["hands"] == 600
+    assert json.loads((tmp_path / "play_style.json").read_text())["match"]["hands"] == 600
 
 
 def test_learning_curves_hold_the_band_of_one_run_or_of_several(tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_a_picture_that_cannot_be_drawn_does_not_stop_the_others(
     def broken(*_: object) -> None:
         raise RuntimeError("latex was not found")
 
-    monkeypatch.setattr(command, "write_habits", broken)
+    monkeypatch.setattr(command, "write_play_style", broken)
     assert pictures(["call", "--against", "raise", "--rules", "mini", "--deals", "20", "--out", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     assert out.startswith("call v raise: ")
-    assert (tmp_path / "habits.json").exists()
+    assert (tmp_path / "play_style.json").exists()
     assert (tmp_path / "starting_hands.png").exists()
-    assert f"{tmp_path / 'habits.png'}: not drawn: RuntimeError: latex was not found" in err
+    assert f"{tmp_path / 'play_style.png'}: not drawn: RuntimeError: latex was not found" in err

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from evaluation.pictures.play_style import FACING, KEPT, POSITIONS, Habits, HandKinds
+from evaluation.pictures.play_style import FACING, KEPT, POSITIONS, HandKinds, PlayStyle
 from evaluation.plotting import FAINT, INK, PAPER, STYLE, picture, save, short_names
 
 BETTING_COLOURS: Final = ("#b8c1cc", "#8fc1e3", "#d1495b")
@@ -53,25 +53,25 @@ def _bars(axes: Axes) -> None:
         side.set_visible(False)
 
 
-def _played(habits: Habits) -> str:
-    hands = habits.deals * 2
-    return f"{hands:,} hands against {short_names([habits.opponent])[0]}, rules {habits.rules.name}, seed {habits.seed}"
+def _played(style: PlayStyle) -> str:
+    hands = style.deals * 2
+    return f"{hands:,} hands against {short_names([style.opponent])[0]}, rules {style.rules.name}, seed {style.seed}"
 
 
-def write_habits(habits: Habits, path: Path) -> None:
+def write_play_style(style: PlayStyle, path: Path) -> None:
     """Draw betting and drawing by position and round as shares, with the number of decisions beside each bar."""
-    rounds, draws = habits.rules.rounds, habits.rules.draws
+    rounds, draws = style.rules.rounds, style.rules.draws
     rows = 2 * rounds
     betting, drawing = 0.3 * rows + 0.12 * (rounds - 1), 0.36 * draws
     top, gap, bottom = 1.4, 0.7, 0.2
     width, height = 11.0, top + betting + gap + drawing + bottom
-    shades = [colormaps["YlGnBu"](0.12 + 0.76 * k / habits.rules.hand_size) for k in range(habits.rules.hand_size + 1)]
+    shades = [colormaps["YlGnBu"](0.12 + 0.76 * k / style.rules.hand_size) for k in range(style.rules.hand_size + 1)]
     with rc_context(STYLE):
         figure = picture(width, height)
         figure.text(
-            0.02, 1 - 0.32 / height, f"How {short_names([habits.agent])[0]} plays", fontsize=14, weight="bold", va="center"
+            0.02, 1 - 0.32 / height, f"How {short_names([style.agent])[0]} plays", fontsize=14, weight="bold", va="center"
         )
-        figure.text(0.02, 1 - 0.6 / height, _played(habits), color=FAINT, fontsize=9, va="center")
+        figure.text(0.02, 1 - 0.6 / height, _played(style), color=FAINT, fontsize=9, va="center")
         for position, name in enumerate(POSITIONS):
             left = 0.165 if position == 0 else 0.575
             axes = figure.add_axes((left, (bottom + drawing + gap) / height, 0.355, betting / height))
@@ -79,7 +79,7 @@ def write_habits(habits: Habits, path: Path) -> None:
             positions = [r * 2.4 + f for r in range(rounds) for f in (0, 1)]
             for r in range(rounds):
                 for f in (0, 1):
-                    counts, y = habits.betting[position, r, f], r * 2.4 + f
+                    counts, y = style.betting[position, r, f], r * 2.4 + f
                     _stack(axes, y, counts, BETTING_COLOURS)
                     axes.text(1.01, y, f"{counts.sum():,}", va="center", fontsize=7.5, color=FAINT)
             labels = [f"round {r + 1}, {FACING[f]}" for r in range(rounds) for f in (0, 1)]
@@ -93,7 +93,7 @@ def write_habits(habits: Habits, path: Path) -> None:
             axes = figure.add_axes((left, bottom / height, 0.355, drawing / height))
             _bars(axes)
             for d in range(draws):
-                counts = habits.drawing[position, d]
+                counts = style.drawing[position, d]
                 _stack(axes, d, counts, shades)
                 axes.text(1.01, d, f"{counts.sum():,}", va="center", fontsize=7.5, color=FAINT)
             axes.set_yticks(
@@ -101,7 +101,7 @@ def write_habits(habits: Habits, path: Path) -> None:
             )
             axes.set_ylim(draws - 0.5, -0.5)
             if position == 0:
-                labels = ["stands pat", "discards 1", *(str(k) for k in range(2, habits.rules.hand_size + 1))]
+                labels = ["stands pat", "discards 1", *(str(k) for k in range(2, style.rules.hand_size + 1))]
                 _legend_above(figure, axes, height, (bottom + drawing + 0.25) / height, shades, labels)
         save(figure, path)
 
@@ -114,16 +114,16 @@ def _legend_above(figure: Any, axes: Axes, height: float, y: float, colours: Seq
     )  # fmt: skip
 
 
-def write_starting_hands(habits: Habits, path: Path) -> None:
+def write_starting_hands(style: PlayStyle, path: Path) -> None:
     """Draw by kind of the first hand: the first betting decision, and the cards kept at the first draw, with counts."""
-    kinds = HandKinds(habits.rules)
+    kinds = HandKinds(style.rules)
     index = {name: i for i, name in enumerate(kinds.names)}
     sections = [
-        (title, [index[name] for name in names if habits.opening[index[name]].any() or habits.keeping[index[name]].any()])
+        (title, [index[name] for name in names if style.opening[index[name]].any() or style.keeping[index[name]].any()])
         for title, names in kinds.sections
     ]
     sections = [(title, rows) for title, rows in sections if rows]
-    columns = [k for k in range(len(KEPT)) if habits.keeping[:, k].any()]
+    columns = [k for k in range(len(KEPT)) if style.keeping[:, k].any()]
     lines = sum(len(rows) for _, rows in sections) + 0.9 * len(sections)
     line, top, bottom = 0.255, 1.5, 0.55
     cell = 0.66
@@ -143,10 +143,10 @@ def write_starting_hands(habits: Habits, path: Path) -> None:
             opening.text(-0.02, y + 0.1, title, ha="right", va="center", fontsize=9, weight="bold", color=INK, clip_on=False)
             y += 0.9
             for row in rows:
-                _stack(opening, y, habits.opening[row], BETTING_COLOURS, height=0.86, least=0.1)
-                first = habits.opening[row].sum()
+                _stack(opening, y, style.opening[row], BETTING_COLOURS, height=0.86, least=0.1)
+                first = style.opening[row].sum()
                 opening.text(1.015, y, f"{first:,}", va="center", fontsize=7.5, color=FAINT)
-                counts = habits.keeping[row, columns]
+                counts = style.keeping[row, columns]
                 total = int(counts.sum())
                 for x, count in enumerate(counts):
                     share = int(count) / total if total else 0.0
@@ -171,9 +171,9 @@ def write_starting_hands(habits: Habits, path: Path) -> None:
         legend = opening.get_legend()
         assert legend is not None
         legend.set_bbox_to_anchor((-0.005, 1 + 0.19 / (line * lines)), transform=opening.transAxes)
-        title = f"Starting hands of {short_names([habits.agent])[0]}"
+        title = f"Starting hands of {short_names([style.agent])[0]}"
         figure.text(0.2 / width, 1 - 0.32 / height, title, fontsize=14, weight="bold", va="center")
-        figure.text(0.2 / width, 1 - 0.6 / height, _played(habits), color=FAINT, fontsize=9, va="center")
+        figure.text(0.2 / width, 1 - 0.6 / height, _played(style), color=FAINT, fontsize=9, va="center")
         note = (
             "Grey numbers: decisions counted. First bet: the dealer's to open and the big blind's to answer it. "
             "Low cards: of different ranks that a qualifying low may hold."

@@ -22,7 +22,7 @@ from agents import load
 from archie_env.errors import ArchieError
 from archie_env.files import check_replaceable, locked, make_folder
 from evaluation.command import RulesName, Seed, run_command
-from evaluation.pictures.charts import write_habits, write_starting_hands
+from evaluation.pictures.charts import write_play_style, write_starting_hands
 from evaluation.pictures.learning_curves import read_curves, write_curves
 from evaluation.pictures.play_style import ITSELF, Habits, watch
 from evaluation.results import check_picture, write_json
@@ -73,13 +73,13 @@ def _draw(options: Options, out: Path) -> None:
         opponent = load(options.against, options.rules) if options.against else None
         found, result = watch(player, opponent, options.deals, options.seed, options.rules)
         # The names given to `load` distinguish players of one kind; their own names may not.
-        habits = replace(found, agent=options.agent, opponent=options.against or ITSELF)
-        if habits.opponent != ITSELF:
-            print(f"{habits.agent} v {habits.opponent}: {result.mbb} mbb/hand (95 % interval)", flush=True)
-        write_json(out / "habits.json", {**habits.to_dict(), "match": result.to_dict()["figures"]})
-        print(out / "habits.json", flush=True)
-        pictures[out / "habits.png"] = lambda path: write_habits(habits, path)
-        pictures[out / "starting_hands.png"] = lambda path: write_starting_hands(habits, path)
+        style = replace(found, agent=options.agent, opponent=options.against or ITSELF)
+        if style.opponent != ITSELF:
+            print(f"{style.agent} v {style.opponent}: {result.mbb} mbb/hand (95 % interval)", flush=True)
+        write_json(out / "play_style.json", {**style.to_dict(), "match": result.to_dict()["figures"]})
+        print(out / "play_style.json", flush=True)
+        pictures[out / "play_style.png"] = lambda path: write_play_style(style, path)
+        pictures[out / "starting_hands.png"] = lambda path: write_starting_hands(style, path)
     if options.curves:
         curves = read_curves(options.curves)
         pictures[out / "learning_curves.png"] = lambda path: write_curves(curves, path)

@@ -160,7 +160,7 @@ class HandKinds:
 
 
 @dataclass(frozen=True)
-class Habits:
+class PlayStyle:
     """Counts of a player's decisions."""
 
     agent: str
@@ -192,7 +192,7 @@ class Habits:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Habits:
+    def from_dict(cls, values: dict[str, Any]) -> PlayStyle:
         """The inverse of `to_dict`."""
         agent, opponent, deals, seed = (values[name] for name in ("agent", "opponent", "deals", "seed"))
         counts = (np.array(values[name], np.int64) for name in ("betting", "drawing", "opening", "keeping"))
@@ -248,14 +248,14 @@ class Watched:
 
 def watch(
     agent: Policy, opponent: Policy | None = None, deals: int = 20_000, seed: int = 0, rules: Rules | str = "archie"
-) -> tuple[Habits, MatchResult]:
+) -> tuple[PlayStyle, MatchResult]:
     """Count the actions of ``agent`` in a duplicate match against ``opponent``, or against itself."""
     rules = as_rules(rules)
     watched = Watched(agent, rules)
     result = play_match(watched, watched if opponent is None else opponent, deals, seed, rules, strict=True)
     other = ITSELF if opponent is None else opponent.name
     counts = watched.betting, watched.drawing, watched.opening, watched.keeping
-    return Habits(agent.name, other, rules, deals, seed, *counts), result
+    return PlayStyle(agent.name, other, rules, deals, seed, *counts), result
 
 
 assert (FOLD, CALL, RAISE) == (0, 1, 2)  # the order of `BETTING`
