@@ -33,14 +33,14 @@ class Seeded(Protocol):
 
 Config = TypeVar("Config", bound=Seeded)
 Number = Annotated[int | None, arg(metavar="INT")]
-Word = Annotated[str | None, arg(metavar="STR")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Options of every trainer; a trainer adds its own, and says in `short` which key of the file each one changes."""
 
-    short: ClassVar[Mapping[str, str]] = {"seed": "seed"}
+    short: ClassVar[Mapping[str, str]] = {"seed": "seed", "threads": "threads"}
+    """The key of the file that an option replaces."""
 
     config: Annotated[str, arg(metavar="FILE")]
     """A TOML file, such as those in configs/."""
@@ -54,6 +54,8 @@ class Options:
     """Change one value of the file, such as seed=7 or report.agents=[]."""
     seed: Number = None
     """Replaces the seed of the file."""
+    threads: Number = None
+    """Replaces the number of threads of the file."""
 
 
 def train_from_command(
@@ -63,6 +65,7 @@ def train_from_command(
     train: Callable[[Config, Path, bool], object],
     checkpoint: str,
     arguments: Sequence[str] | None,
+    about: str,
 ) -> int:
     """Run the command line of a trainer.
 
@@ -73,11 +76,12 @@ def train_from_command(
         train: trains a configuration in a folder, from the start or resumed.
         checkpoint: the name of the file in that folder from which a run is resumed.
         arguments: replace those of the program.
+        about: the description in ``--help``.
 
     Returns:
         The exit status.
     """
-    chosen = tyro.cli(options, prog=program, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
+    chosen = tyro.cli(options, prog=program, description=about, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
 
     def work() -> None:
         if chosen.resume and chosen.fresh:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from training.cfr._kernels import TRAVERSAL, traverse_many
 from training.cfr.abstraction import build
 from training.cfr.config import Config
 from training.cfr.tables import Tables, check_header
-from training.command import AbandonedError, Number, Options, train_from_command, uninterrupted
+from training.command import AbandonedError, Options, train_from_command, uninterrupted
 from training.monitoring import Score, format_scores, match
 from training.settings import differences
 
@@ -54,8 +54,8 @@ STRATEGY: Final = "strategy.npz"
 FORMAT: Final = "archie-env cfr checkpoint"
 VERSION: Final = 1
 ROUND: Final = 1000
-"""Traversals for each position in a round of one thread; weights rise from round to round."""
-_LONG_ROUND: Final = 20 * ROUND  # of each of several threads, which wait for the slowest
+"""Traversals for each position in a round of one thread; weights increase from round to round."""
+_LONG_ROUND: Final = 20 * ROUND  # with several threads, as each round waits for the slowest
 MOST_BYTES: Final = 1 << 40
 """Of a checkpoint: its tables are of the sizes that the configuration gives them, whatever the file declares."""
 _MOST: Final = 1 << 53
@@ -244,7 +244,7 @@ class Run:
             raise ArchieError(f"{path}: {error}") from None
         self.account = account_of(meta, len(self.abstractions))
         records = arrays["walks"].view(TRAVERSAL).reshape(self.pool.traversals.shape)
-        for name in ("bits", "count", "nodes"):  # each traversal writes the other fields before it reads them
+        for name in ("bits", "count", "nodes"):  # the other fields are scratch space
             self.pool.traversals[name] = records[name]
 
     def _record_bytes(self) -> NDArray[np.uint8]:
@@ -308,7 +308,7 @@ def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) 
         check_archives(out, checkpoint=FORMAT, strategy=STRATEGY_FORMAT)
         try:
             _train(run, out, quiet)
-        except AbandonedError:  # in the middle of a round: its traversals are in the tables and not in the account
+        except AbandonedError:  # in the middle of a round: the tables already include traversals that the account does not
             raise
         except KeyboardInterrupt:
             run.save(out / CHECKPOINT)
@@ -342,15 +342,9 @@ def _train(run: Run, out: Path, quiet: bool) -> None:
                 reported, nodes = run.seconds, seen
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainerOptions(Options):
-    """Train a player by counterfactual regret minimisation."""
-
-    short: ClassVar[Mapping[str, str]] = {"seed": "seed", "threads": "threads"}
-    threads: Number = None
-    """Replaces the number of threads of the file."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    return train_from_command(TrainerOptions, "python -m training.cfr", Config.load, train, CHECKPOINT, arguments)
+    return train_from_command(
+        Options, "python -m training.cfr", Config.load, train, CHECKPOINT, arguments,
+        "Train a player by counterfactual regret minimisation.",
+    )  # fmt: skip

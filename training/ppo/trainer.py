@@ -12,16 +12,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from stable_baselines3.common.logger import Logger, configure
 from tqdm import tqdm
+from tyro.conf import arg
 
 from agents.archive import check_archives
 from agents.ppo import FORMAT, PPOPolicy
 from archie_env.files import locked, make_folder
 from archie_env.terminal.shell import terminable
-from training.command import AbandonedError, Options, Word, train_from_command, uninterrupted
+from training.command import AbandonedError, Options, train_from_command, uninterrupted
 from training.monitoring import format_scores, match, self_play_statistics
 from training.ppo import checkpoint
 from training.ppo.config import Config
@@ -154,11 +155,13 @@ def _report(state: TrainingState, logger: Logger, last: bool) -> str:
 class TrainerOptions(Options):
     """Train a player by self-play."""
 
-    short: ClassVar[Mapping[str, str]] = {"seed": "seed", "warm_start": "warm_start.policy"}
-    warm_start: Word = None
+    short: ClassVar[Mapping[str, str]] = {**Options.short, "warm_start": "warm_start.policy"}
+    warm_start: Annotated[str | None, arg(metavar="STR")] = None
     """Clone this player first; short for --set warm_start.policy=NAME."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    return train_from_command(TrainerOptions, "python -m training.ppo", Config.load, train, CHECKPOINT, arguments)
+    return train_from_command(
+        TrainerOptions, "python -m training.ppo", Config.load, train, CHECKPOINT, arguments, "Train a player by self-play."
+    )
