@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from archie_env.errors import ArchieError, shown
+from archie_env.errors import ArchieError, described, shown
 from archie_env.files import atomic_write, check_replaceable
 from archie_env.rules import Rules, as_rules
 
@@ -54,11 +54,6 @@ def found(meta: Mapping[str, Any], name: str) -> str:
     return shown(meta[name], 200) if name in meta else "is missing"
 
 
-def brief(error: BaseException) -> str:
-    """The type and the beginning of the text of an error, on one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
 def check_names(headers: Mapping[str, object], expected: Mapping[str, object], whole: str) -> None:
     """Raise `ArchieError` unless the archive has the expected arrays and no others."""
     for name in expected:
@@ -78,7 +73,9 @@ def rules_of(meta: Mapping[str, Any]) -> Rules:
     except ArchieError:
         raise
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArchieError(f"rules {found(meta, 'rules')}: {brief(error)}: expected a table of rule options") from None
+        raise ArchieError(
+            f"rules {found(meta, 'rules')}: {described(error, place=False)}: expected a table of rule options"
+        ) from None
 
 
 def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -137,7 +134,7 @@ def read_archive(
     except ArchieError as error:
         raise type(error)(f"{path}: {str(error)[:1000]}") from None
     except Exception as error:  # a damaged archive fails in more ways than NumPy, zipfile and json document
-        raise ArchieError(f"{path}: not a whole file of {form!r} ({brief(error)})") from None
+        raise ArchieError(f"{path}: not a whole file of {form!r} ({described(error, place=False)})") from None
 
 
 def check_form(path: str | Path, form: str) -> None:

@@ -6,6 +6,7 @@ A message is one line: the value refused, the value expected, and where.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 ILLEGAL: Final = "illegal action"
@@ -89,18 +90,25 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def described(error: BaseException, place: bool = True) -> str:
-    """Return the type, message and (unless ``place`` is false) source line of an exception, as one printable line."""
+def described(error: BaseException, place: bool = True, folder: bool = True) -> str:
+    """Describe an exception in one printable line; never raises, even if its ``__str__`` does.
+
+    Args:
+        error: the exception.
+        place: add the file and line that raised it.
+        folder: name that file with its folder, which differs between machines.
+    """
     try:
         text = str(error)
-    except Exception as second:
+    except BaseException as second:
         text = f"an error whose text raises {type(second).__name__}"
     line, trace = f"{type(error).__name__}: {_one_line(text, 300)}".rstrip(": "), error.__traceback__
     while place and trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if not place or trace is None or isinstance(error, SyntaxError):  # the text of a SyntaxError has the place
         return line
-    return f"{line} ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+    file = Path(trace.tb_frame.f_code.co_filename)
+    return f"{line} ({printable(str(file) if folder else file.name)}:{trace.tb_lineno})"
 
 
 def _one_line(text: str, most: int) -> str:

@@ -21,6 +21,12 @@ def whole_number(name: str, value: object, least: int) -> int:
     return int(value)
 
 
+def positive(name: str, value: float, unit: str = "") -> None:
+    """Raise `ArchieError` unless ``value`` is above 0, which NaN is not; ``unit`` is named in the error."""
+    if not value > 0:
+        raise ArchieError(f"{name} {value}: expected more than 0{unit and f' {unit}'}")
+
+
 def game_number(name: str, value: object) -> int:
     """The number of a game or hand, which the engine takes as 62 bits."""
     number = whole_number(name, value, 0)

@@ -9,10 +9,8 @@ import queue
 import signal
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -25,6 +23,7 @@ from archie_env.errors import ArchieError, printable
 from archie_env.observation import decode
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, name_of
 from archie_env.rules import Rules
+from archie_env.validation import positive
 
 SUM_TOLERANCE: Final = 1e-4
 """How far from 1 the sum of a row of probabilities may be."""
@@ -49,8 +48,7 @@ class TimedCalls:
     """
 
     def __init__(self, seconds: float) -> None:
-        if not seconds > 0:
-            raise ArchieError(f"time limit {seconds}: expected more than 0 seconds")
+        positive("time limit", seconds, "seconds")
         self.seconds = seconds
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._outcomes: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
@@ -249,17 +247,3 @@ def player_name(policy: object) -> str:
     except Exception:
         name = type(policy).__name__
     return printable(name)[:_LETTERS]
-
-
-def exception_text(error: BaseException) -> str:
-    """``ValueError: message (file.py:12)``, the place being where it was raised; never raises what ``__str__`` does."""
-    try:
-        message = " ".join(str(error).split())
-    except BaseException:
-        message = "its text can't be read"
-    try:
-        steps = traceback.extract_tb(error.__traceback__)
-        place = f" ({Path(steps[-1].filename).name}:{steps[-1].lineno})" if steps else ""
-    except Exception:
-        place = ""
-    return printable(f"{type(error).__name__}{': ' if message else ''}{message[:_LETTERS]}{place}")

@@ -305,7 +305,7 @@ class Raises(Cheat):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (UnprintableError(), "act raised UnprintableError: its text can't be read"),
+        (UnprintableError(), "act raised UnprintableError: an error whose text raises RuntimeError"),
         (NamelessError("out"), "act raised NamelessError: out"),
         (GeneratorExit(), "act raised GeneratorExit"),
         (SystemExit(0), "act raised SystemExit: 0"),

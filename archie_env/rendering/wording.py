@@ -15,8 +15,8 @@ from archie_env.hands import HandValues
 from archie_env.rules import Rules
 
 YOU: Final = "you"
-"""The name that takes verbs without an s."""
-NUMBERS: Final = ("no", "one", "two", "three", "four", "five")
+"""The name that is conjugated in the second person."""
+NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 REASONS: Final = {
     "only_high": "only high qualifies",
     "only_low": "only low qualifies",
@@ -26,6 +26,11 @@ REASONS: Final = {
 _THIRD_PERSON: Final = {"have": "has", "are": "is"}
 
 Names = tuple[str, str]
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number and its noun: ``one card``, ``two cards``."""
+    return f"{NUMBERS[n]} {noun}{'s' * (n != 1)}"
 
 
 def says(name: str, verb: str) -> str:

@@ -38,16 +38,12 @@ def prompt(view: View, rules: Rules) -> str:
     shown = hand[-min(2, most) :]
     cards = " ".join(map(format_card, shown))
     positions = " ".join(str(hand.index(card) + 1) for card in shown)
-    limit = f" (at most {_cards(most)})" if most < len(hand) else ""
+    limit = f" (at most {wording.counted(most, 'card')})" if most < len(hand) else ""
     return f"pat, or discard{limit} such as: d {cards} (by position: d {positions})"
 
 
 def _hand(view: View) -> tuple[int, ...]:
     return view.hands[view.to_act or 0] or ()
-
-
-def _cards(n: int) -> str:
-    return f"{wording.NUMBERS[n]} card{'s' * (n != 1)}"
 
 
 def read_action(text: str, view: View, rules: Rules) -> int:
@@ -93,7 +89,7 @@ def _read_discard(words: Iterable[str], view: View, rules: Rules) -> int:
         raise IllegalActionError("A card is named twice")
     action = discard(hand, discarded)
     if action not in view.legal:
-        raise IllegalActionError(f"At most {_cards(rules.max_discard)} can be replaced")
+        raise IllegalActionError(f"At most {wording.counted(rules.max_discard, 'card')} can be replaced")
     return action
 
 

@@ -20,11 +20,11 @@ from archie_env._core.tables import (
 )
 from archie_env.cards import RANKS
 from archie_env.hands import CATEGORY_NAMES, HandValues
+from archie_env.rendering.wording import counted
 from archie_env.rules import PRESETS, Rules
 
 WIDTH: Final = 96
 _LABEL: Final = 12
-_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 _SUITS_NEEDED: Final = {PAIR: 2, TWO_PAIR: 2, TRIPS: 3, FULL_HOUSE: 3, QUADS: 4}
 
 
@@ -33,10 +33,6 @@ def _chips(sizes: Sequence[int]) -> str:
     if len(set(sizes)) > 1:
         return f"{', '.join(map(str, sizes))} chips by round"
     return f"{sizes[0]} chip{'' if sizes[0] == 1 else 's'}"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{_NUMBERS[n]} {noun}{'' if n == 1 else 's'}"
 
 
 def explain(rules: Rules) -> str:
@@ -60,7 +56,7 @@ def _table(rules: Rules) -> str:
     dealt = 2 * rules.hand_size + 2 * rules.draws * rules.max_discard
     return (
         f"Two players, {rules.deck_size} cards (ranks {rules.ranks}, suits {rules.suits}), no joker. "
-        f"Each is dealt {_count(rules.hand_size, 'card')} face down, one card at a time, the big blind first; "
+        f"Each is dealt {counted(rules.hand_size, 'card')} face down, one card at a time, the big blind first; "
         "no card is burnt. "
         f"At most {dealt} cards are dealt in a hand, so nothing is ever reshuffled. "
         f"There is no ante. The dealer posts the small blind {small}, the other player the big blind {big}; "
@@ -73,7 +69,7 @@ def _table(rules: Rules) -> str:
 def _betting(rules: Rules) -> str:
     bets, raises = rules.stakes.bets, rules.raise_cap - 1
     if raises:
-        wagers = f"bets and raises are {_chips(bets)}, at most one bet and {_count(raises, 'raise')} a round"
+        wagers = f"bets and raises are {_chips(bets)}, at most one bet and {counted(raises, 'raise')} a round"
         blind = "is the bet, and keeps the option to raise when merely called"
         free, facing = "check or bet", "fold, call or raise"
     elif rules.draws:
@@ -87,7 +83,7 @@ def _betting(rules: Rules) -> str:
         free, facing = "check", "fold or call"
     later = " in the first round, the big blind in every later one" if rules.draws else ""
     return (
-        f"{_count(rules.rounds, 'round').capitalize()}; {wagers}. "
+        f"{counted(rules.rounds, 'round').capitalize()}; {wagers}. "
         f"In the first round the big blind {blind}. The dealer acts first{later}. "
         f"With nothing to call: {free}; facing a wager: {facing}. "
         f"{_check_raise(rules)}A round ends when both players have acted and their wagers match. "
@@ -111,7 +107,7 @@ def _draws(rules: Rules) -> str:
     when = "after each betting round but the last" if rules.draws > 1 else "between the two betting rounds"
     if not rules.max_discard:
         return (
-            f"{_count(rules.draws, 'draw').capitalize()}, {when}, in which no card may be replaced: both players stand pat, "
+            f"{counted(rules.draws, 'draw').capitalize()}, {when}, in which no card may be replaced: both players stand pat, "
             "and the cards dealt are played to the end."
         )
     order = (
@@ -120,7 +116,8 @@ def _draws(rules: Rules) -> str:
         else "The big blind discards first, and the dealer knows that number before discarding."
     )
     return (
-        f"{_count(rules.draws, 'draw').capitalize()}, {when}: replace up to {_count(rules.max_discard, 'card')} or stand pat. "
+        f"{counted(rules.draws, 'draw').capitalize()}, {when}: "
+        f"replace up to {counted(rules.max_discard, 'card')} or stand pat. "
         f"{order} Replacements are dealt face down, the big blind's first."
     )
 
@@ -175,7 +172,7 @@ def _low(rules: Rules) -> str:
     allowed = ace_low[: ace_low.index(rules.low_qualifier) + 1]
     top = rules.low_qualifier
     text = (
-        f"{_count(rules.hand_size, 'different rank').capitalize()}, none above {top}, qualify"
+        f"{counted(rules.hand_size, 'different rank').capitalize()}, none above {top}, qualify"
         if rules.hand_size > 1
         else (f"A card not above {top} qualifies")
     )

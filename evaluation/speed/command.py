@@ -17,7 +17,7 @@ from tyro.conf import arg
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.errors import ArchieError
 from archie_env.files import locked
-from archie_env.validation import whole_number
+from archie_env.validation import positive, whole_number
 from evaluation.command import JsonFile, run_command
 from evaluation.results import check_new
 from evaluation.speed.first_step import first_steps
@@ -108,8 +108,7 @@ class Options:
 
 def measure_rows(options: Options) -> None:
     """Measure the rows, print the report and write it."""
-    if not options.seconds > 0:
-        raise ArchieError(f"--seconds {options.seconds}: expected more than 0")
+    positive("--seconds", options.seconds)
     whole_number("--repeats", options.repeats, 1)
     with locked(options.json):
         check_new(options.json)

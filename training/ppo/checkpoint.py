@@ -15,9 +15,9 @@ import torch as th
 from numpy.typing import NDArray
 from pydantic import Field
 
-from agents.archive import Header, brief, read_archive, write_archive
+from agents.archive import Header, read_archive, write_archive
 from agents.ppo import PPOPolicy
-from archie_env.errors import ArchieError, ConfigError, shown
+from archie_env.errors import ArchieError, ConfigError, described, shown
 from training.ppo.config import Config
 from training.ppo.state import TrainingState
 from training.settings import Settings, Several, differences
@@ -113,7 +113,9 @@ def resume(state: TrainingState, path: Path) -> None:
     except ArchieError as error:
         raise ArchieError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ArchieError(f"{path}: not a whole checkpoint ({brief(error)}): expected one to resume") from error
+        raise ArchieError(
+            f"{path}: not a whole checkpoint ({described(error, place=False)}): expected one to resume"
+        ) from error
 
 
 def _restore(state: TrainingState, arrays: Arrays, meta: dict[str, Any]) -> None:
