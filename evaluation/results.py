@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents import weights_file
 from agents.archive import digest
@@ -86,6 +86,12 @@ def check_values(path: Path, names: Iterable[str]) -> None:
         raise ArchieError("no JSON object")
     if missing := [name for name in names if name not in values]:
         raise ArchieError(f"a JSON object without {', '.join(missing)}")
+
+
+class Form(BaseModel):
+    """Base of the forms that values of a file are checked against: every number finite and of its type, nothing converted."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 def checked(model: type[Model], values: object) -> Model:
@@ -176,7 +182,7 @@ def check_manifest(path: Path, had: Mapping[str, Any], wanted: Mapping[str, Any]
         ArchieError: naming the file and every difference.
     """
     if differences := list(_differences(had, json.loads(json.dumps(wanted)))):
-        raise ArchieError(f"{path}: the file was made otherwise: {'; '.join(differences)}")
+        raise ArchieError(f"{path}: its manifest differs: {'; '.join(differences)}")
 
 
 def _differences(had: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -233,3 +239,48 @@ class ResultFile:
         self._written = time.monotonic()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         write_json(self.path, {"manifest": self.manifest | {"written": stamp}, "finished": finished, **values})
+
+
+def check_resumed(folder: Path, resume: bool) -> None:
+    """Raise `ArchieError` for a folder that holds results already, unless they are to be resumed."""
+    if not resume and any(folder.glob("*.json")):
+        raise ArchieError(f"{folder}: holds results; resume to go on with them, or choose another folder")
+
+
+class ResultFolder:
+    """Results of one manifest in a folder, each in a file of its own, so that a run can be resumed after the last whole one.
+
+    Args:
+        path: a folder that exists; None keeps nothing.
+        made: the `manifest` of every file.
+        resume: continue from the files in the folder, instead of refusing a folder that holds some.
+    """
+
+    def __init__(self, path: Path | None, made: Mapping[str, Any], resume: bool) -> None:
+        self.path, self.manifest = path, dict(made)
+        if path is not None:
+            check_resumed(path, resume)
+
+    def place(self, name: str, end: str) -> Path | None:
+        """Path of the file of a result, or of something beside it; None if nothing is kept."""
+        if self.path is None:
+            return None
+        plain = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-80:]
+        if plain != name:  # different names may have the same plain form
+            plain += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return self.path / f"{plain}{end}"
+
+    def file(self, name: str, end: str = ".json") -> ResultFile:
+        """Return the file of a result."""
+        return ResultFile(self.place(name, end), self.manifest)
+
+    def read(self, name: str, check: Callable[[dict[str, Any]], object], end: str = ".json") -> dict[str, Any] | None:
+        """Return the values of a result, or None; raises `ArchieError` if its manifest differs or ``check`` refuses them."""
+        file = self.file(name, end)
+        values = file.read()
+        if values is not None:
+            try:
+                check(values)
+            except ArchieError as error:
+                raise ArchieError(f"{file.path}: not a result of this command ({error}); delete it to make it again") from None
+        return values

@@ -98,13 +98,13 @@ def test_a_card_is_resumed_and_that_of_another_agent_is_refused(
 
     for name in ("measure", "best_response", "measure_speed"):
         monkeypatch.setattr(module, name, stop)
-    with pytest.raises(ArchieError, match="holds a card; resume to go on with it"):
+    with pytest.raises(ArchieError, match="holds results; resume to go on with them"):
         benchmark("call_draw", folder, TINY)
     assert benchmark("call_draw", folder, TINY, resume=True).to_dict() == card.to_dict()
     (folder / "parts" / "speed.json").unlink()
     with pytest.raises(KeyboardInterrupt):
         benchmark("call_draw", folder, TINY, resume=True)
-    with pytest.raises(ArchieError, match=r"made\.json: the file was made otherwise: agent 'call_draw' is now 'call'"):
+    with pytest.raises(ArchieError, match=r"made\.json: its manifest differs: agent 'call_draw' is now 'call'"):
         benchmark("call", folder, TINY, resume=True)
 
 
@@ -158,10 +158,10 @@ def test_a_stopped_trainer_is_resumed_with_its_own_configuration_only(tmp_path: 
         benchmark(str(config), folder, TINY)
     assert (folder / "training" / "mini" / "policy.npz").exists()
     monkeypatch.undo()
-    with pytest.raises(ArchieError, match="holds a card; resume to go on with it"):
+    with pytest.raises(ArchieError, match="holds results; resume to go on with them"):
         benchmark(str(config), folder, TINY)
     config.write_text(SMALL_PPO.replace("steps = 4", "steps = 8"))
-    with pytest.raises(ArchieError, match=r"made\.json: the file was made otherwise: configuration"):
+    with pytest.raises(ArchieError, match=r"made\.json: its manifest differs: configuration"):
         benchmark(str(config), folder, TINY, resume=True)
 
 

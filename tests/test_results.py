@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
 @pytest.mark.parametrize(
     ("module", "name", "arguments"),
     [
-        ("duplicate.command", "play_match", ["call", "uniform"]),
+        ("duplicate.command", "crosstable", ["call", "uniform"]),
         ("aivat.command", "learn", ["call", "uniform"]),
         ("exploitability.measure", "measure", ["call"]),
         ("exploitability.solver", "solve", []),
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_moved_into_place_leaves_nothing_behind(tmp_path: 
     write_json(tmp_path / "free", {"manifest": {"seed": 1}, "a": 1})
     assert ResultFile(tmp_path / "free", {"seed": 1}).read() == {"manifest": {"seed": 1}, "a": 1}
     assert ResultFile(tmp_path / "other", {"seed": 1}).read() is None
-    with pytest.raises(ArchieError, match="free: the file was made otherwise: seed 1 is now 2"):
+    with pytest.raises(ArchieError, match="free: its manifest differs: seed 1 is now 2"):
         ResultFile(tmp_path / "free", {"seed": 2}).read()
     for text in ("", "[]", "{}", '{"manifest": 3}', "\0"):
         (tmp_path / "free").write_text(text)

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,10 @@ from evaluation.benchmark.card import Card
 from evaluation.benchmark.form import checked_part
 from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
 from evaluation.best_response.bound import best_response, format_bound
-from evaluation.estimates import Estimate
 from evaluation.exploitability.game import Form
 from evaluation.exploitability.measure import measure
 from evaluation.exploitability.policy_strategy import SuitDependentPolicyError
-from evaluation.results import ResultFile, manifest, weights_hash
+from evaluation.results import ResultFolder, manifest, weights_hash
 from evaluation.tournament import round_robin as tournament
 
 _SNAPSHOTS: Final = 8
@@ -98,53 +97,23 @@ def train(path: Path, rules: str, out: Path) -> str:
     return f"{kind}:{result}"
 
 
-class _Parts:
-    """Parts of a card in a folder, each written when it is finished.
-
-    Args:
-        folder: the folder of the card; the parts go to its subfolder ``parts``.
-        made: everything the card depends on; written at once, as a trainer may be stopped before the first part.
-        resume: use the parts in the folder.
-    """
-
-    def __init__(self, folder: Path, made: Mapping[str, Any], resume: bool) -> None:
-        self.folder, self._made = folder / "parts", json.loads(json.dumps(made))
-        make_folder(self.folder)
-        if not resume and any(self.folder.iterdir()):
-            raise ArchieError(f"{folder}: holds a card; resume to go on with it, or choose another folder")
-        if self._read("made") is None:
-            self._keep("made", 0.0, {})
-
-    def depend_on(self, weights: Mapping[str, str | None]) -> None:
-        """Add the hash of each player's weights to the manifest of all further parts."""
-        self._made |= {"weights": dict(weights)}
-
-    def _read(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / f"{name}.json"
-        values = ResultFile(path, self._made).read()
-        try:
-            return None if values is None else checked_part(name, values.get("part"))
-        except ArchieError as error:
-            raise ArchieError(f"{path}: not a part of a card ({error}); delete it to measure it again") from None
-
-    def _keep(self, name: str, seconds: float, part: Mapping[str, Any]) -> None:
-        ResultFile(self.folder / f"{name}.json", self._made).write({"seconds": seconds, "part": part})
-
-    def get(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Read a part from its file, or make and keep it; the reason for a failure is kept instead, and retried on resume."""
-        kept = self._read(name)
-        if kept is not None and "missing" not in kept:
-            _log.info(f"{name}: kept")
-            return kept
-        _log.info(f"{name} ...")
-        start = time.perf_counter()
-        try:
-            part: dict[str, Any] = json.loads(json.dumps(make()))  # the values that reading the file would give
-        except ArchieError as error:
-            part = {"missing": str(error)}
-        self._keep(name, time.perf_counter() - start, part)
-        _log.info(f"{name}: {part.get('missing') or f'{time.perf_counter() - start:.0f} s'}")
-        return part
+def _part(parts: ResultFolder, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Read a part from its file, or make and keep it; the reason for a failure is kept instead, and retried on resume."""
+    kept = parts.read(name, lambda values: checked_part(name, values.get("part")))
+    if kept is not None and "missing" not in kept["part"]:
+        _log.info(f"{name}: kept")
+        found: dict[str, Any] = kept["part"]
+        return found
+    _log.info(f"{name} ...")
+    start = time.perf_counter()
+    try:
+        part: dict[str, Any] = json.loads(json.dumps(make()))  # the values that reading the file would give
+    except ArchieError as error:
+        part = {"missing": str(error)}
+    seconds = time.perf_counter() - start
+    parts.file(name).write({"seconds": seconds, "part": part})
+    _log.info(f"{name}: {part.get('missing') or f'{seconds:.0f} s'}")
+    return part
 
 
 def benchmark(
@@ -181,14 +150,18 @@ def benchmark(
     versions = manifest([], FULL_GAME)
     made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
     if trained:
-        parts = _Parts(folder, made | {"configuration": Path(agent).read_text(encoding="utf-8")}, resume)
-        players, absent, weights = _players(
-            agent, lambda rules: train(Path(agent), rules, folder / "training" / rules)
-        )  # fmt: skip
-    else:
-        players, absent, weights = _players(agent, lambda rules: agent.replace("{rules}", rules))
-        parts = _Parts(folder, made, resume)
-    parts.depend_on(weights)
+        made["configuration"] = Path(agent).read_text(encoding="utf-8")
+
+    def name_under(rules: str) -> str:
+        return train(Path(agent), rules, folder / "training" / rules) if trained else agent.replace("{rules}", rules)
+
+    loaded = None if trained else _players(agent, name_under)  # before anything is written
+    make_folder(folder / "parts")
+    parts = ResultFolder(folder / "parts", made, resume)
+    if parts.file("made").read() is None:  # at once, as a trainer may be stopped before the first part
+        parts.file("made").write({"seconds": 0.0, "part": {}})
+    players, absent, weights = loaded or _players(agent, name_under)
+    parts.manifest["weights"] = weights
 
     def under(rules: str, make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
         if rules in absent:
@@ -212,8 +185,8 @@ def benchmark(
         standings = tournament.play(field, conditions, folder / "crosstable", jobs, resume=True)
         tournament.write(standings, folder / "crosstable")
         values, place = standings.table, standings.table.names.index(name)
-        row = {values.names[j]: _plain(values.cell(place, j)) for j in range(len(values.names)) if j != place}
-        total = _plain(values.total(place, range(len(values.names))))
+        row = {values.names[j]: values.cell(place, j).to_dict() for j in range(len(values.names)) if j != place}
+        total = values.total(place, range(len(values.names))).to_dict()
         return {"row": row, "total": total, "faults": standings.faults.get(name)}
 
     def bound(name: str) -> dict[str, Any]:
@@ -225,10 +198,10 @@ def benchmark(
 
     return Card(
         agent, players, protocol,
-        {rules: parts.get(f"exact-{rules}", partial(under, rules, exact(rules))) for rules in SMALL},
-        parts.get("crosstable", lambda: under(FULL_GAME, table)),
-        parts.get("bound", lambda: under(FULL_GAME, bound)),
-        parts.get("speed", lambda: under(FULL_GAME, speed)),
+        {rules: _part(parts, f"exact-{rules}", partial(under, rules, exact(rules))) for rules in SMALL},
+        _part(parts, "crosstable", lambda: under(FULL_GAME, table)),
+        _part(parts, "bound", lambda: under(FULL_GAME, bound)),
+        _part(parts, "speed", lambda: under(FULL_GAME, speed)),
         {"versions": versions["versions"], "machine": versions["machine"], "time_limit": time_limit},
     )  # fmt: skip
 
@@ -254,7 +227,3 @@ def _players(agent: str, name_under: Callable[[str], str]) -> tuple[dict[str, st
     if not players:
         raise ArchieError(f"{agent}: cannot be loaded under any of the rules: {'; '.join(dict.fromkeys(absent.values()))}")
     return players, absent, weights
-
-
-def _plain(value: Estimate) -> dict[str, Any]:
-    return {"mbb_per_hand": value.mean, "standard_error": value.standard_error, "interval_95": list(value.interval)}

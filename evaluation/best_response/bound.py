@@ -7,10 +7,7 @@ largest of many results itself would be biased upwards.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +20,7 @@ from agents import cfr, load, ppo
 from agents.abstraction import has_tables
 from agents.archive import check_form
 from agents.cfr import CFRPolicy
-from archie_env.errors import ArchieError, PlayerLeftError, shown
+from archie_env.errors import ArchieError, PlayerLeftError, described, shown
 from archie_env.files import check_replaceable, locked, make_folder
 from archie_env.policy import Policy, name_of
 from archie_env.rules import PRESETS, Rules, as_rules
@@ -33,11 +30,13 @@ from evaluation.command import progress, table
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.report import format_faults
 from evaluation.estimates import Estimate
-from evaluation.players import TimedPolicy, exception_text
-from evaluation.results import ResultFile, checked, manifest, weights_hash
+from evaluation.players import TimedPolicy
+from evaluation.results import ResultFolder, checked, manifest, weights_hash
 
 _SLOW_CHUNK: Final = 128
 """Most deals played side by side against a slow opponent: with more, minutes would pass between two signs of progress."""
+_ATTEMPT: Final = ".attempt.json"
+_WEIGHTS: Final = ".npz"
 
 _FORMS: Final = {"cfr": cfr.FORMAT, "ppo": ppo.FORMAT}
 """Of the weights of opponents, by `Exploiter.kind`."""
@@ -117,67 +116,10 @@ class Bound:
             "seeds": dict(zip(("learn", "choose", "report"), self.settings.seeds, strict=True)),
             "attempts": [attempt.to_dict() for attempt in self.attempts],
             "chosen": self.chosen,
-            "lower_bound": {
-                "mbb_per_hand": self.mbb.mean,
-                "standard_error": self.mbb.standard_error,
-                "interval_95": list(self.mbb.interval),
-            },
+            "lower_bound": self.mbb.to_dict(),
             "replay": self.replay,
             "result": self.result.to_dict(),
         }
-
-
-class _Folder:
-    """Folder of attempts: a file for each finished attempt, and the weights of its opponent.
-
-    Args:
-        path: the folder, or None to keep nothing.
-        made: the manifest of all files in it.
-        resume: use the files in the folder; otherwise a folder that holds attempts is refused.
-    """
-
-    def __init__(self, path: Path | None, made: Mapping[str, Any], resume: bool) -> None:
-        self.path, self._made = path, json.loads(json.dumps(made))
-        if path is None:
-            return
-        found = [*path.glob("*.attempt.json"), *path.glob("bound.json")]
-        if found and not resume:
-            raise ArchieError(f"{path}: holds {len(found)} results; resume to go on with them, or choose another folder")
-
-    def _file(self, name: str, end: str) -> Path | None:
-        if self.path is None:
-            return None
-        plain = re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-80:]
-        if plain != name:  # different names may have the same plain form
-            plain += f"-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        return self.path / f"{plain}{end}"
-
-    def read(
-        self, name: str, end: str = ".attempt.json", form: type[AttemptForm | BoundForm] = AttemptForm
-    ) -> dict[str, Any] | None:
-        """Read a file, or return None; raises `ArchieError` if its manifest or its form differs or it cannot be read."""
-        path = self._file(name, end)
-        values = None if path is None else ResultFile(path, self._made).read()
-        if values is not None:
-            try:
-                checked(form, values)
-            except ArchieError as error:
-                raise ArchieError(f"{path}: not a file of this command ({error}); delete it to play it again") from None
-        return values
-
-    def keep(self, name: str, values: Mapping[str, Any], end: str = ".attempt.json") -> None:
-        """Write a file for `read`."""
-        ResultFile(self._file(name, end), self._made).write(values)
-
-    def check_weights(self, names: Sequence[str]) -> None:
-        """Raise `ArchieError` for files that would be lost to the weights of these opponents."""
-        for name in names:
-            if name in EXPLOITERS and (kind := EXPLOITERS[name].kind):
-                check_replaceable(self.weights(name), partial(check_form, form=_FORMS[kind]))
-
-    def weights(self, name: str) -> Path | None:
-        """Path of the weights of an opponent."""
-        return self._file(name, ".npz")
 
 
 def best_response(
@@ -215,24 +157,38 @@ def best_response(
     if folder is not None:
         make_folder(folder)
     with locked(folder):
-        kept = _Folder(folder, _manifest(name, policy, rules, settings), resume)
-        kept.check_weights(tried)
+        kept = ResultFolder(folder, _manifest(name, policy, rules, settings), resume)
+        _check_weights(kept, tried)
         return _measure(target, name, policy, rules, settings, tried, kept)
 
 
+def _check_weights(kept: ResultFolder, names: Sequence[str]) -> None:
+    """Raise `ArchieError` for files that would be lost to the weights of these opponents."""
+    for name in names:
+        if name in EXPLOITERS and (kind := EXPLOITERS[name].kind):
+            check_replaceable(kept.place(name, _WEIGHTS), partial(check_form, form=_FORMS[kind]))
+
+
 def _measure(
-    target: Policy | str, name: str, policy: Policy, rules: Rules, settings: Settings, tried: tuple[str, ...], kept: _Folder
+    target: Policy | str,
+    name: str,
+    policy: Policy,
+    rules: Rules,
+    settings: Settings,
+    tried: tuple[str, ...],
+    kept: ResultFolder,
 ) -> Bound:
     """Play all attempts, then the match of the best opponent on fresh deals."""
     made: dict[str, Policy] = {}
     attempts = []
     for other in tried:
-        values, weights = kept.read(other), None if other in EXPLOITERS else weights_hash(other, load(other, rules))
+        weights = None if other in EXPLOITERS else weights_hash(other, load(other, rules))
+        values = kept.read(other, partial(checked, AttemptForm), _ATTEMPT)
         if values is not None and values.get("weights") != weights:
             raise ArchieError(f"{kept.path}: holds an attempt of another {other}, whose weights have changed since")
         if values is None:
             attempt = _attempt(other, policy, rules, settings, kept, made)
-            kept.keep(other, {"weights": weights, **attempt.to_dict()})
+            kept.file(other, _ATTEMPT).write({"weights": weights, **attempt.to_dict()})
         else:
             attempt = Attempt.from_dict(values)
             if attempt.name != other:  # a name is loaded, and its module imported
@@ -242,18 +198,18 @@ def _measure(
     best = max(attempts, key=lambda attempt: attempt.least)
     if best.result is None:
         raise ArchieError(f"{name}: no opponent could be made: " + "; ".join(f"{a.name} {a.how}" for a in attempts))
-    values = kept.read("bound", ".json", BoundForm)
+    values = kept.read("bound", partial(checked, BoundForm))
     if values is not None and values["chosen"] == best.name and best.name not in made:
         result = MatchResult.from_dict(values["result"])
     else:
         opponent = made[best.name] if best.name in made else _again(best.name, policy, rules, settings, kept)
         result = _match(opponent, best.name, policy, rules, settings, settings.seeds[2])
-    path, source = kept.weights(best.name), EXPLOITERS[best.name].kind if best.name in EXPLOITERS else None
+    path, source = kept.place(best.name, _WEIGHTS), EXPLOITERS[best.name].kind if best.name in EXPLOITERS else None
     known = best.name if best.name not in EXPLOITERS else f"{source}:{path}" if source and path else None
     if not isinstance(target, str):
         known = None
     bound = Bound(name, rules, settings, tuple(attempts), best.name, result, known)
-    kept.keep("bound", bound.to_dict(), ".json")
+    kept.file("bound").write(bound.to_dict())
     return bound
 
 
@@ -270,13 +226,15 @@ def _guarded(target: Policy, settings: Settings) -> Policy:
     return target if settings.time_limit is None or isinstance(target, CFRPolicy) else TimedPolicy(target, settings.time_limit)
 
 
-def _attempt(name: str, target: Policy, rules: Rules, settings: Settings, kept: _Folder, made: dict[str, Policy]) -> Attempt:
+def _attempt(
+    name: str, target: Policy, rules: Rules, settings: Settings, kept: ResultFolder, made: dict[str, Policy]
+) -> Attempt:
     """Make an opponent, add it to ``made``, and play its match."""
     start, how = time.perf_counter(), "as it is"
     try:
         if name in EXPLOITERS:
             opponent, how = EXPLOITERS[name].make(_guarded(target, settings), rules, settings)
-            path = kept.weights(name)
+            path = kept.place(name, _WEIGHTS)
             if path is not None and EXPLOITERS[name].kind is not None:
                 cast(Saved, opponent).save(path)
         else:
@@ -289,16 +247,16 @@ def _attempt(name: str, target: Policy, rules: Rules, settings: Settings, kept: 
     except PlayerLeftError:
         raise
     except Exception as error:  # raised by the policy, which may be anyone's program
-        return Attempt(name, f"failed: {exception_text(error)}", None, time.perf_counter() - start)
+        return Attempt(name, f"failed: {described(error, folder=False)}", None, time.perf_counter() - start)
     made[name] = opponent
     return Attempt(name, how, result, time.perf_counter() - start)
 
 
-def _again(name: str, target: Policy, rules: Rules, settings: Settings, kept: _Folder) -> Policy:
+def _again(name: str, target: Policy, rules: Rules, settings: Settings, kept: ResultFolder) -> Policy:
     """Load the opponent of a kept attempt from its weights, or make it again."""
     if name not in EXPLOITERS:
         return load(name, rules)
-    path, kind = kept.weights(name), EXPLOITERS[name].kind
+    path, kind = kept.place(name, _WEIGHTS), EXPLOITERS[name].kind
     if kind is not None and path is not None and path.exists():
         return load(f"{kind}:{path}", rules)
     return EXPLOITERS[name].make(_guarded(target, settings), rules, settings)[0]
