@@ -21,14 +21,11 @@ average of it over l.  By Ville's inequality it ever reaches 40 with a probabili
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from archie_env.errors import ArchieError, shown
 
 NORMAL_95: Final = 1.959963984540054
 """Half width of a 95 % interval in standard errors, by the normal approximation."""
@@ -76,6 +73,10 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self:+,.1f}"
 
+    def to_dict(self, unit: str = "mbb_per_hand") -> dict[str, Any]:
+        """Plain values, the mean under the name of its unit."""
+        return {unit: self.mean, "standard_error": self.standard_error, "interval_95": list(self.interval)}
+
     def __mul__(self, factor: float) -> Estimate:
         return Estimate(self.mean * factor, self.standard_error * abs(factor))
 
@@ -87,14 +88,6 @@ def _mean(n: int, total: int, squares: int) -> Estimate:
     """Mean and standard error of n whole numbers, from their total and the total of their squares."""
     spread = n * squares - total * total  # n^2 times the variance over n, exact
     return Estimate(total / n, math.sqrt(spread / (n - 1)) / n)
-
-
-def _exactly(kind: type[Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``values`` unchanged, or raise `ArchieError` unless their keys are the fields of a dataclass."""
-    names = [field.name for field in fields(kind)]
-    if sorted(values) != sorted(names):
-        raise ArchieError(f"keys {shown(sorted(values))}: expected {', '.join(names)}")
-    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +149,6 @@ class PairTotals:
         paired = self.per_hand.standard_error**2
         unpaired = (self.as_dealer.standard_error**2 + self.as_big_blind.standard_error**2) / 4
         return unpaired / paired if paired else None
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PairTotals:
-        """The inverse of `dataclasses.asdict`."""
-        return cls(**_exactly(cls, values))
 
 
 def boundary(spread: float, reach: float, confidence: float = CONFIDENCE) -> float:
@@ -224,8 +212,3 @@ class PairSequence:
         mean = self.total / self.deals / 2
         half = boundary(self.spread, 2 * self.reserve + self._prediction_limit, confidence) / self.deals / 2
         return max(mean - half, -float(self.reserve)), min(mean + half, float(self.reserve))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> PairSequence:
-        """The inverse of `dataclasses.asdict`."""
-        return cls(**_exactly(cls, values))

@@ -15,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from agents import weights_file
 from agents.archive import digest
@@ -86,6 +86,16 @@ def check_values(path: Path, names: Iterable[str]) -> None:
         raise ArchieError("no JSON object")
     if missing := [name for name in names if name not in values]:
         raise ArchieError(f"a JSON object without {', '.join(missing)}")
+
+
+def _line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected printable characters")
+    return text
+
+
+Line = Annotated[str, AfterValidator(_line)]
+"""A text that is printed as part of a line, so that it can't move a cursor."""
 
 
 class Form(BaseModel):

@@ -372,7 +372,7 @@ def test_an_interrupted_match_keeps_what_was_played_and_resumes(
     file = tmp_path / "match.json"
     arguments = ["guest", "call_draw", "--deals", "200", "--chunk", "20", "--json", str(file)]
     assert main(arguments) == 130
-    assert "interrupted; --resume goes on from" in capsys.readouterr().err
+    assert "interrupted; --resume continues from" in capsys.readouterr().err
     begun = MatchResult.from_dict(json.loads(file.read_text()))
     assert 0 < begun.totals.deals < 200
     assert main([*arguments, "--resume"]) == 0
@@ -393,7 +393,7 @@ class Endless(UniformPolicy):
         while True:
             pass
 
-print(format_match(play_match(Endless(), load("call_draw"), 10, time_limit=0.2)))
+print(format_match(play_match(Endless(), load("call_draw"), 10, time_limit=(0.2, None))))
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert "endless forfeited 20 of 20 hands: time limit 10, disqualified 10" in ended.stdout

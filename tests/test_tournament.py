@@ -329,7 +329,7 @@ def test_outputs_read_back(folder: Path) -> None:
         (["uniform", "call", "uniform"], "players uniform: named twice"),
         (["uniform", "nobody"], "policy 'nobody': expected one of"),
         (["uniform", "human"], "player human"),
-        (["uniform", "call", "--deals", "1"], "deals 1: expected at least 2"),
+        (["uniform", "call", "--deals", "1"], "deals 1: expected a whole number of at least 2"),
         (["uniform", "call", "--time-limit", "0"], "time limit 0.0: expected more than 0"),
         (["uniform", "call", "--jobs", "0"], "jobs 0: expected a whole number of at least 1"),
         (["uniform", "call", "--resume"], "--resume: expected --out"),

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import NonNegativeFloat
 
 from archie_env.errors import ArchieError
-from evaluation.results import checked
+from evaluation.results import Form, checked
 
 TERMS: Final = ("deal", "draws", "betting")
 """Sources of luck: the first hands; discards and their replacements; betting actions."""
@@ -19,11 +19,7 @@ Played = tuple[NDArray[np.int64], NDArray[np.float64], float]
 """Chips won ``(deals, 2)``, corrections ``(deals, 2, terms)``, and seconds, of the deals played so far."""
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class PlayedForm(_Form):
+class PlayedForm(Form):
     """Arrays as base64 of their little-endian bytes."""
 
     raw: str
@@ -31,14 +27,14 @@ class PlayedForm(_Form):
     seconds: NonNegativeFloat
 
 
-class FigureForm(_Form):
+class FigureForm(Form):
     """A result in a finished file."""
 
     mbb_per_hand: float
     mbb_standard_error: NonNegativeFloat
 
 
-class FinishedForm(_Form):
+class FinishedForm(Form):
     """What is shown of a finished file; further keys are for the reader."""
 
     raw: FigureForm

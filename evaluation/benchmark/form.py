@@ -4,53 +4,49 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from archie_env.errors import ArchieError
-from evaluation.duplicate.form import FaultsForm, Line
-from evaluation.results import checked
+from evaluation.duplicate.umpire import Faults
+from evaluation.results import Form, Line, checked
 
 Rates = Annotated[list[NonNegativeFloat], Field(min_length=1)]
 """Decisions per second."""
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class _Missing(_Form):
+class _Missing(Form):
     missing: Line
 
 
-class _Estimate(_Form):
+class _Estimate(Form):
     mbb_per_hand: float
     standard_error: NonNegativeFloat
 
 
-class _Exact(_Form):
+class _Exact(Form):
     exploitability_mbb: float
     form: Line
     rows_asked: NonNegativeInt
 
 
-class _Table(_Form):
+class _Table(Form):
     row: dict[Line, _Estimate]
     total: _Estimate
-    faults: FaultsForm | None
+    faults: Faults | None
 
 
-class _Bound(_Form):
+class _Bound(Form):
     lower_bound: _Estimate
     chosen: Line
     text: str
 
 
-class _Speed(_Form):
+class _Speed(Form):
     batch: Rates
     single: Rates
 
 
-_FORMS: Final[dict[str, type[BaseModel]]] = {"exact": _Exact, "crosstable": _Table, "bound": _Bound, "speed": _Speed}
+_FORMS: Final[dict[str, type[Form]]] = {"exact": _Exact, "crosstable": _Table, "bound": _Bound, "speed": _Speed}
 
 
 def checked_part(name: str, part: Any) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import AfterValidator, NonNegativeFloat
 
-from evaluation.duplicate.form import Line
 from evaluation.duplicate.match import MatchResult
+from evaluation.results import Form, Line
 
 
 def _match(values: dict[str, Any]) -> dict[str, Any]:
@@ -21,11 +21,7 @@ Match = Annotated[dict[str, Any], AfterValidator(_match)]
 """See `MatchResult.to_dict`."""
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class AttemptForm(_Form):
+class AttemptForm(Form):
     """See `evaluation.best_response.bound.Attempt`; further keys are for the reader."""
 
     name: Line
@@ -35,7 +31,7 @@ class AttemptForm(_Form):
     weights: str | None
 
 
-class BoundForm(_Form):
+class BoundForm(Form):
     """The part of ``bound.json`` that a resumed bound is read from."""
 
     chosen: Line

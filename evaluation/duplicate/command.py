@@ -20,7 +20,7 @@ from archie_env.files import locked
 from archie_env.policy import Policy
 from evaluation.command import Agents, JsonFile, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.deals import read_secret, secret_hash
-from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
+from evaluation.duplicate.match import CHUNK, DEALS, MatchResult
 from evaluation.duplicate.report import format_match
 from evaluation.results import WRITE_EVERY, ResultFile, manifest, weights_hash
 from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
@@ -73,7 +73,7 @@ class Options:
         if len(self.agents) < 2:
             raise ArchieError(f"{len(self.agents)} players: expected at least 2")
         if self.resume and self.json is None:
-            raise ArchieError("--resume: expected --json FILE beside it, the file to go on from")
+            raise ArchieError("--resume: expected --json with the file to continue from")
         if self.until is not None and not self.single:
             raise ArchieError("--until: expected two agents and no --crosstable")
 
@@ -102,57 +102,52 @@ def _play(options: Options) -> None:
             _LOG.info("secret seed with SHA-256 %s", secret_hash(secret))
         result = _play_on(options, players, secret, earlier, file)
         try:
-            file.write(result.to_dict())
-        finally:  # a full disk does not lose what was played
-            if isinstance(result, MatchResult):
-                print(format_match(result, options.until))
+            file.write(_values(options, result))
+        finally:  # print the result even if the disk is full
+            if options.single:
+                print(format_match(result.results[0], options.until))
             else:
                 print(format_crosstable(result, options.markdown))
 
 
-def _earlier(options: Options, file: ResultFile) -> MatchResult | Crosstable | None:
-    """Read the result to continue from; raises `ArchieError`."""
+def _values(options: Options, result: Crosstable) -> dict[str, Any]:
+    """Return what a file holds: the match, or the whole crosstable."""
+    return (result.results[0] if options.single else result).to_dict()
+
+
+def _earlier(options: Options, file: ResultFile) -> Sequence[MatchResult]:
+    """Read the matches to continue from; raises `ArchieError`."""
     kept = file.read(options.resume)
     try:
-        return None if kept is None else (MatchResult if options.single else Crosstable).from_dict(kept)
+        if kept is None:
+            return ()
+        return (MatchResult.from_dict(kept),) if options.single else Crosstable.from_dict(kept).results
     except ArchieError as error:
         raise ArchieError(f"{options.json}: not a file of results ({error})") from None
 
 
 def _play_on(
-    options: Options,
-    players: Sequence[Policy],
-    secret: bytes | None,
-    earlier: MatchResult | Crosstable | None,
-    file: ResultFile,
-) -> MatchResult | Crosstable:
-    """Play what is left; results so far are kept, also at Ctrl-C and after an error."""
-    so_far = earlier
+    options: Options, players: Sequence[Policy], secret: bytes | None, earlier: Sequence[MatchResult], file: ResultFile
+) -> Crosstable:
+    """Play the rest; intermediate results are written, also at Ctrl-C and after an error."""
+    so_far: Crosstable | None = None
 
-    def written(result: MatchResult | Crosstable) -> None:
+    def written(result: Crosstable) -> None:
         nonlocal so_far
         so_far = result
-        file.keep(result.to_dict)
+        file.keep(lambda: _values(options, result))
 
-    conduct: dict[str, Any] = {
-        "strict": options.strict,
-        "time_limit": options.time_limit,
-        "probabilities": options.probabilities,
-        "secret": secret,
-        "written": written,
-    }
-    begun = earlier.results if isinstance(earlier, Crosstable) else () if earlier is None else (earlier,)
     matches = len(players) * (len(players) - 1) // 2
     try:
-        with progress(options.pairs * matches, "deals", sum(match.totals.deals for match in begun)) as tell:
-            settings = options.pairs, options.seed, options.rules, options.chunk, tell
-            if options.single:
-                first = begun[0] if begun else None
-                return play_match(players[0], players[1], *settings, **conduct, until=options.until, earlier=first)
-            return crosstable(players, *settings, **conduct, earlier=begun)
+        with progress(options.pairs * matches, "deals", sum(match.totals.deals for match in earlier)) as advance:
+            return crosstable(
+                players, options.pairs, options.seed, options.rules, options.chunk, advance, earlier=earlier, written=written,
+                strict=options.strict, time_limit=options.time_limit, probabilities=options.probabilities, secret=secret,
+                until=options.until,
+            )  # fmt: skip
     except BaseException:
         if so_far is not None:
-            file.write(so_far.to_dict(), finished=False)
+            file.write(_values(options, so_far), finished=False)
         raise
 
 
@@ -160,6 +155,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
 
     def stopped(options: Options) -> str:
-        return f"interrupted; --resume goes on from {options.json}" if options.json else "interrupted"
+        return f"interrupted; --resume continues from {options.json}" if options.json else "interrupted"
 
     return run_command(Options, "evaluation.duplicate", _play, arguments, stopped)

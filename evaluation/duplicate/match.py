@@ -18,6 +18,7 @@ from archie_env.batch import Hands
 from archie_env.errors import ArchieError
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
+from archie_env.validation import positive, whole_number
 from evaluation.duplicate.deals import DealPairs, secret_hash
 from evaluation.duplicate.form import MatchForm
 from evaluation.duplicate.umpire import Faults, Umpire, closing
@@ -76,7 +77,9 @@ class MatchResult:
         Wider than ``mbb.interval``, which is for a number of deals fixed in advance.
         """
         if self.sequence is None:
-            raise ArchieError("this result was kept without what an anytime-valid interval needs: play it again")
+            raise ArchieError(
+                "this result has no state of the anytime-valid interval, which version 0.1 did not write: play the match again"
+            )
         low, high = self.sequence.interval()
         return low * self.rules.mbb_per_chip, high * self.rules.mbb_per_chip
 
@@ -121,22 +124,12 @@ class MatchResult:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
-        """The inverse of `to_dict`; raises `ArchieError` for values that no match can have."""
-        checked(MatchForm, values)
-        (ad, ab), (bd, bb) = values["folds"]
-        of_a, of_b = (Faults.from_dict(faults) for faults in values.get("faults", ({"counts": {}, "reports": []},) * 2))
+        """The inverse of `to_dict`; raises `ArchieError` for values that are impossible in a match."""
+        form = checked(MatchForm, values)
         return cls(
-            values["a"],
-            values["b"],
-            Rules.from_dict(values["rules"]),
-            values["seed"],
-            PairTotals.from_dict(values["totals"]),
-            ((ad, ab), (bd, bb)),
-            values["seconds"],
-            (of_a, of_b),
-            PairSequence.from_dict(values["sequence"]) if values.get("sequence") else None,
-            values.get("secret_seed_sha256"),
-        )
+            form.a, form.b, form.rules, form.seed, form.totals, form.folds, form.seconds, form.faults, form.sequence,
+            form.secret_seed_sha256,
+        )  # fmt: skip
 
 
 def _play_chunk(umpires: Sequence[Umpire], pairs: DealPairs, rules: Rules) -> tuple[PairTotals, NDArray[np.int64]]:
@@ -196,18 +189,15 @@ def play_match(
         ArchieError: for arguments that make no match, and for other faults if strict.
     """
     rules = as_rules(rules)
-    if deals < 2:
-        raise ArchieError(f"deals {deals}: expected at least 2, as one pair has no standard error")
-    if chunk < 1:
-        raise ArchieError(f"chunk {chunk}: expected at least 1 deal")
-    if seed < 0:
-        raise ArchieError(f"seed {seed}: expected 0 or more")
-    if until is not None and not until > 0:
-        raise ArchieError(f"until {until}: expected a width of more than 0 mbb per hand")
+    for name, number, least in (("deals", deals, 2), ("chunk", chunk, 1), ("seed", seed, 0)):
+        whole_number(name, number, least)
+    for name, target in (("until", until), ("error", error)):
+        if target is not None:
+            positive(name, target, "mbb per hand")
     if until is not None and error is not None:
-        raise ArchieError("until and error: expected one of them, as deals are the most for one and the least for the other")
-    if error is not None and not error > 0:
-        raise ArchieError(f"error {error}: expected more than 0 mbb per hand")
+        raise ArchieError(
+            "until and error: expected at most one of them, as deals is the maximum for one and the minimum for the other"
+        )
     nothing = MatchResult(player_name(a), player_name(b), rules, seed, PairTotals(0, 0, 0, 0, 0, 0), ((0, 0), (0, 0)), 0.0)
     if secret is not None:
         nothing = replace(nothing, secret=secret_hash(secret))
@@ -261,7 +251,7 @@ def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chun
         most = "" if beyond else f", and at most {deals}"
         raise ArchieError(f"the earlier part has {done} deals: expected whole chunks of {chunk}{most}")
     if earlier.sequence is None:
-        raise ArchieError("the earlier part was kept without its sequence: play the match from the start")
+        raise ArchieError("the earlier part has no sequence, which version 0.1 did not write: play the match from the start")
 
 
 def _narrower(result: MatchResult, width: float | None) -> bool:
@@ -269,7 +259,7 @@ def _narrower(result: MatchResult, width: float | None) -> bool:
     if width is None or result.totals.deals < 2:
         return False
     low, high = result.mbb.interval
-    if high - low >= width:  # the quicker question: the anytime-valid interval is wider
+    if high - low >= width:  # cheaper to compute, and never wider than the anytime-valid interval
         return False
     low, high = result.anytime_interval
     return high - low < width

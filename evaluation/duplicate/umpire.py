@@ -7,12 +7,14 @@ standing pat and folding to the first wager never costs more, so no fault earns 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import NonNegativeInt
 
 from agents.process import BotPolicy, StochasticBotPolicy
 from archie_env._core.state import DEALER
@@ -28,6 +30,7 @@ from archie_env.errors import (
     BotError,
     IllegalActionError,
     PlayerLeftError,
+    described,
     printable,
 )
 from archie_env.policy import Policy, StochasticPolicy, sample
@@ -37,7 +40,6 @@ from evaluation.players import (
     ProbabilityError,
     TimedCalls,
     TimeLimitError,
-    exception_text,
     malformed,
     own_array,
     player_name,
@@ -45,6 +47,7 @@ from evaluation.players import (
     probability_text,
     unplayable,
 )
+from evaluation.results import Line
 
 REPORTS: Final = 5
 """Faults of each player that are reported with their position; all are counted."""
@@ -54,9 +57,9 @@ REPORTS: Final = 5
 class Faults:
     """The hands one player forfeited."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[Line, NonNegativeInt] = field(default_factory=dict)
     """Hands by kind, those of `archie_env.errors.FAULT_KINDS` that occurred."""
-    reports: tuple[str, ...] = ()
+    reports: tuple[Line, ...] = ()
     """The first `REPORTS` in words, each with its position."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """What else is worth telling of a player that is a process, such as how often it was started again."""
@@ -71,22 +74,16 @@ class Faults:
         """Whether the player ran out of time or failed too often, after which it forfeits every hand at its first turn."""
         return TIME_LIMIT in self.counts or DISQUALIFIED in self.counts
 
-    def with_more(self, kinds: Iterable[str], reports: Iterable[str]) -> Faults:
-        """These and as many more as there are kinds."""
+    def __add__(self, more: Faults) -> Faults:
         counts = dict(self.counts)
-        for kind in kinds:
-            counts[kind] = counts.get(kind, 0) + 1
-        return replace(self, counts=counts, reports=(*self.reports, *reports)[:REPORTS])
+        for kind, count in more.counts.items():
+            counts[kind] = counts.get(kind, 0) + count
+        return replace(self, counts=counts, reports=(*self.reports, *more.reports)[:REPORTS])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; the inverse of `from_dict`."""
+        """Plain values."""
         remarks = {"remarks": list(self.remarks)} if self.remarks else {}
         return {"counts": dict(self.counts), "reports": list(self.reports), **remarks}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Faults:
-        """The inverse of `to_dict`."""
-        return cls(dict(values["counts"]), tuple(values["reports"]), tuple(values.get("remarks", ())))
 
 
 class _Raised(NamedTuple):
@@ -182,7 +179,7 @@ class Umpire:
         places, rows, masks = hands.waiting(seat)
         if not len(places):
             return 0
-        legal = masks.copy()  # the policy may write into the arrays that it is handed
+        legal = masks.copy()  # the policy may write into its arguments
         outcome = self._outcome(rows, masks, rng)
         if isinstance(outcome, Failure):
             _, rows, _ = hands.waiting(seat)
@@ -220,7 +217,7 @@ class Umpire:
             except PlayerLeftError:
                 raise
             except BaseException as error:
-                return _Raised(error, exception_text(error))
+                return _Raised(error, described(error, folder=False))
 
         with Guard() as guard:
             answer: NDArray[Any] | _Raised = call() if self._timed is None else self._timed(call)
@@ -333,7 +330,7 @@ class Umpire:
             if self.strict:
                 raise (ProbabilityError if failure.kind == PROBABILITIES else IllegalActionError)(report)
             reports.append(report)
-        self._faults = self._faults.with_more(kinds, reports)
+        self._faults += Faults(Counter(kinds), tuple(reports))
 
 
 @contextlib.contextmanager

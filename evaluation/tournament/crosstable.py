@@ -13,7 +13,6 @@ from archie_env.rules import Rules
 from evaluation.command import table as table_lines
 from evaluation.duplicate.match import CHUNK, MatchResult, play_match
 from evaluation.duplicate.report import format_faults
-from evaluation.estimates import Estimate
 from evaluation.players import player_name
 from evaluation.tournament.ratings import Table
 from evaluation.tournament.standings import MARKS, correction, crosstable_rows
@@ -35,10 +34,6 @@ class Crosstable:
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i + 1, len(self.names))]
         cells = {pair: (result.mbb, result.totals.deals) for pair, result in zip(pairs, self.results, strict=False)}
         return Table.of(names, cells)
-
-    def cell(self, row: int, column: int) -> Estimate | None:
-        """Winnings of ``names[row]`` against ``names[column]`` in mbb per hand; None on the diagonal."""
-        return None if row == column else self.table.cell(row, column)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the inverse of `from_dict`."""

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -32,12 +32,12 @@ from archie_env.errors import ArchieError, described
 from archie_env.files import atomic_write, check_replaceable, locked, make_folder
 from archie_env.rules import as_rules
 from archie_env.terminal.shell import INTERRUPTED, terminable
-from archie_env.validation import whole_number
+from archie_env.validation import positive, whole_number
 from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
 from evaluation.duplicate.umpire import Faults
-from evaluation.results import ResultFile, check_picture, check_text, manifest, read_json, weights_hash
+from evaluation.results import ResultFile, check_picture, check_resumed, check_text, manifest, read_json, weights_hash
 from evaluation.speed.timing import one_thread
 from evaluation.tournament.ratings import Table
 from evaluation.tournament.standings import CELLS_HEADER, RANKING_HEADER, Standings
@@ -70,12 +70,11 @@ class Conditions:
         """Raise `ArchieError` for what no match could be played under."""
         as_rules(self.rules)
         for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ArchieError(f"{name} {getattr(self, name)}: expected at least {least}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ArchieError(f"time limit {self.time_limit}: expected more than 0 seconds")
-        if self.error is not None and not self.error > 0:
-            raise ArchieError(f"error {self.error}: expected more than 0 mbb per hand")
+            whole_number(name, getattr(self, name), least)
+        if self.time_limit is not None:
+            positive("time limit", self.time_limit, "seconds")
+        if self.error is not None:
+            positive("error", self.error, "mbb per hand")
 
     def cell_seed(self, a: str, b: str) -> int:
         """The seed of the match between two players, the same for (a, b) and (b, a)."""
@@ -166,7 +165,7 @@ def play(
     folder: Path | None = None,
     jobs: int = 1,
     resume: bool = False,
-    tell: Callable[[int], object] = lambda matches: None,
+    progress: Callable[[int], object] = lambda matches: None,
 ) -> Standings:
     """Play a round robin.
 
@@ -193,13 +192,13 @@ def play(
             cells = _kept(pairs, made, folder, resume)
         waiting = [pair for pair in pairs if pair not in cells]
         if cells:
-            tell(len(cells))
-            _LOG.info("%d of %d matches were there already", len(cells), len(pairs))
+            progress(len(cells))
+            _LOG.info("%d of %d matches were finished before", len(cells), len(pairs))
 
         def finished(pair: tuple[str, str], result: MatchResult) -> None:
             cells[pair] = result
             _LOG.info("%d of %d: %s v %s %s mbb/hand, %.1f s", len(cells), len(pairs), *pair, result.mbb, result.seconds)
-            tell(1)
+            progress(1)
 
         if waiting:
             _play_all(waiting, conditions, folder, made, jobs, finished)
@@ -221,9 +220,8 @@ def _check(players: Sequence[str], conditions: Conditions, jobs: int) -> None:
 def _kept(
     pairs: Sequence[tuple[str, str]], made: Mapping[tuple[str, str], Mapping[str, Any]], folder: Path, resume: bool
 ) -> Cells:
-    """The finished matches of a folder; unfinished ones are checked, so that they are not refused in an hour."""
-    if not resume and (found := list((folder / CELLS).glob("*.json"))):
-        raise ArchieError(f"{folder}: holds {len(found)} matches; resume to go on with them, or choose another folder")
+    """Return the finished matches of a folder; unfinished ones are checked now rather than when their turn comes."""
+    check_resumed(folder / CELLS, resume)
     kept = {pair: read_cell(cell_file(folder, *pair), made[pair]) for pair in pairs}
     return {pair: cell[0] for pair, cell in kept.items() if cell is not None and cell[1]}
 
@@ -272,8 +270,7 @@ def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]
         faults = Faults()
         for pair in matches:
             more = cells[pair].faults[pair.index(name)]
-            kinds = (kind for kind, count in sorted(more.counts.items()) for _ in range(count))
-            faults = faults.with_more(kinds, more.reports)
+            faults += replace(more, counts=dict(sorted(more.counts.items())))
         if faults.total:
             found[name] = faults.to_dict()
     return found
@@ -314,7 +311,7 @@ def write(standings: Standings, folder: Path) -> list[Path]:
         write_crosstable(standings, folder / "table.png")
     except ModuleNotFoundError as error:
         _LOG.warning("no picture: it needs %s, pip install 'archie-env[plot]'", error.name)
-    except Exception as error:  # whatever a drawing library, its fonts or a full disk come up with
+    except Exception as error:  # matplotlib, a missing font, a full disk
         _LOG.warning("no picture: %s", error if isinstance(error, ArchieError) else described(error))
     else:
         written.append(folder / "table.png")
@@ -353,7 +350,7 @@ class Options:
 
 def _run(options: Options) -> None:
     if options.resume and options.out is None:
-        raise ArchieError("--resume: expected --out with the folder to go on with")
+        raise ArchieError("--resume: expected --out with the folder to continue from")
     secret = None if options.secret_seed is None else read_secret(options.secret_seed)
     conditions = Conditions(
         options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error, secret
@@ -374,6 +371,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
 
     def stopped(options: Options) -> str:
-        return "stopped; finished matches are kept where --out was given, go on with --resume"
+        return "stopped; finished matches are kept if --out was given, continue with --resume"
 
     return run_command(Options, "evaluation.tournament", _run, arguments, stopped)

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agents.archive import rules_of
 from archie_env.errors import ArchieError
 from evaluation.command import table as table_lines
-from evaluation.duplicate.form import HASH, FaultsForm
+from evaluation.duplicate.form import HASH
+from evaluation.duplicate.umpire import Faults
 from evaluation.estimates import Estimate
-from evaluation.results import checked
+from evaluation.results import Form, checked
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
 
 FORMAT: Final = 1
@@ -121,7 +122,7 @@ class Standings:
         rows = [[*row, end] for row, end in zip(rows, ends, strict=True)]
         lines = ["# Tournament", "", f"{self.conditions}.", "", *table_lines(rows, markdown=True), ""]
         lines += [
-            "What the row won from the column, milli-big-blinds per hand ± 95 % interval; each cell has deals of its own. "
+            "Winnings of the row against the column, milli-big-blinds per hand ± 95 % interval; cells have deals of their own. "
             f"Stars: p < 0.05 \\*, < 0.01 \\*\\*, < 0.001 \\*\\*\\*, two-sided, {correction(self.table)}; a "
             "cell without stars may be luck. Total: the mean over opponents.",
             "",
@@ -130,23 +131,23 @@ class Standings:
         ]
         off = {standing.name: (place, standing.value) for place, standing in enumerate(self.run_off, 1)}
         elo = {standing.name: standing.value for standing in self.ratings}
-        rows = [["place", "player", "total, mbb/hand", "run-off place", "total when it left", "rating"]]
+        rows = [["place", "player", "total, mbb/hand", "run-off place", "total when eliminated", "rating"]]
         for place, standing in enumerate(self.totals, 1):
             off_place, off_value = off[standing.name]
             rows.append([str(place), standing.name, str(standing.value)])
             rows[-1] += [str(off_place), str(off_value), f"{elo[standing.name]:,.0f}"]
         lines += [*table_lines(rows, markdown=True, text=(1,)), ""]
         lines += [
-            "± reaches to the 95 % interval. Run-off: the worst total among those left leaves until one is left; the winner's "
-            f"is against the last. Rating: Bradley-Terry, 400 points are odds of 10 to 1 to be ahead after {2 * SESSION} "
-            "hands; one number can't show who beats whom, the crosstable does.",
+            "± is the 95 % interval. Run-off: the player with the worst total is eliminated until one is left, whose total is "
+            f"against the last one eliminated. Rating: Bradley-Terry; 400 points mean odds of 10 to 1 to be ahead after "
+            f"{2 * SESSION} hands. A rating can't show which player beats which: see the crosstable.",
         ]
         if self.faults:
             lines += [
                 "",
                 "## Faults",
                 "",
-                "A player that does not answer as it should forfeits the hand with what it has paid so far.",
+                "A player whose answer is late, malformed or illegal forfeits the hand and the chips it has paid.",
             ]
         for name, faults in self.faults.items():
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults["counts"].items())
@@ -180,18 +181,9 @@ class Standings:
         """Plain values; `from_dict` needs manifest, cells and faults, the rest is for the reader."""
         cells = []
         for i, j in self.table.pairs():
-            cell = self.table.cell(i, j)
-            cells.append(
-                {
-                    "a": self.table.names[i],
-                    "b": self.table.names[j],
-                    "deals": int(self.table.deals[i, j]),
-                    "mbb_per_hand": cell.mean,
-                    "standard_error": cell.standard_error,
-                    "interval_95": list(cell.interval),
-                    "adjusted_p_value": float(self.adjusted[i, j]),
-                }
-            )
+            names, deals = {"a": self.table.names[i], "b": self.table.names[j]}, {"deals": int(self.table.deals[i, j])}
+            p_value = {"adjusted_p_value": float(self.adjusted[i, j])}
+            cells.append(names | deals | self.table.cell(i, j).to_dict() | p_value)
         return {
             "format": FORMAT,
             "manifest": dict(self.manifest),
@@ -218,11 +210,7 @@ class Standings:
         return cls(Table.of(form.names, cells), {**values["manifest"], "rules": name}, values["faults"])
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-
-class _Cell(_Strict):
+class _Cell(Form):
     a: str
     b: str
     deals: int = Field(ge=1, le=2**53)
@@ -230,30 +218,24 @@ class _Cell(_Strict):
     standard_error: float = Field(ge=0)
 
 
-class _Manifest(_Strict):
+class _Manifest(Form):
     rules: str | dict[str, Any]
     seed: int
     secret_seed_sha256: str | None = Field(default=None, pattern=HASH)
 
 
-class _Form(_Strict):
-    """The part of ``table.json`` from which the rest follows."""
+class _Form(Form):
+    """The part of ``table.json`` from which the rest is derived."""
 
     format: Literal[1]
     manifest: _Manifest
     names: list[str]
     cells: list[_Cell]
-    faults: dict[str, FaultsForm]
+    faults: dict[str, Faults]
 
 
 def _plain(standing: Standing) -> dict[str, Any]:
-    value = standing.value
-    return {
-        "name": standing.name,
-        "value": value.mean,
-        "standard_error": value.standard_error,
-        "interval_95": list(value.interval),
-    }
+    return {"name": standing.name, **standing.value.to_dict("value")}
 
 
 def _csv(header: Sequence[str], rows: list[list[Any]]) -> str:
