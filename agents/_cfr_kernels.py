@@ -35,7 +35,7 @@ ABSTRACTION = np.dtype(
     [
         ("rounds", "i8"),
         ("hand_size", "i8"),
-        ("suited", "i8"),  # 1: flushes count, so classes tell four of a suit
+        ("suited", "i8"),  # 1: flushes count, so classes distinguish four of a suit
         ("cap", "i8"),  # betting actions that a row has room for in a round
         ("blinds", "i8", (2,)),  # chips, by position
         ("bet", "i8", (4,)),  # chips, by round

@@ -48,7 +48,7 @@ PARTS: Final[Mapping[str, tuple[int, ...]]] = {
     "own": (4, DISCARD_HISTORIES),
     "other": (4, DISCARD_HISTORIES),
 }
-"""The arrays of an abstraction in its file, and their shapes.
+"""The arrays of an abstraction in its file, with their shapes.
 
 ``early`` and ``final`` hold the buckets of hands before a draw and at the showdown, ``slots`` the discard options of a hand as
 bits.  The others hold classes of the public past: of pots, last raisers, own and other discard counts.
@@ -93,7 +93,7 @@ def betting(rules: Rules, kind: int) -> dict[str, Ints]:
     """Number the nodes of a betting round, which the engine plays out, breadth first.
 
     Args:
-        rules: what is played.
+        rules: the rules of the game.
         kind: ``FIRST`` (the big blind counts as a bet, the dealer begins) or ``LATER``.
 
     Returns:
@@ -128,7 +128,7 @@ def check_header(name: str, header: Header | NDArray[Any]) -> None:
 
 
 def _check_parts(rules: Rules, parts: Mapping[str, NDArray[Any]]) -> None:
-    """Raise `ArchieError` for values that are out of range, before a cast can bring them into it."""
+    """Raise `ArchieError` for values out of range; this must precede a cast, which would wrap them into it."""
     for name in PARTS:
         if name not in parts:
             raise ArchieError(f"{name} is missing: expected a whole abstraction")
@@ -147,7 +147,7 @@ def _check_parts(rules: Rules, parts: Mapping[str, NDArray[Any]]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Abstraction:
-    """Checked arrays of `PARTS`, and the record of them that kernels read.  Nothing of it can be written to."""
+    """Checked arrays of `PARTS`, and the record of them that kernels read; all are read-only."""
 
     rules: Rules
     parts: Mapping[str, NDArray[Any]]
@@ -160,8 +160,8 @@ class Abstraction:
     def of(cls, rules: Rules, parts: Mapping[str, NDArray[Any]]) -> Abstraction:
         """Check arrays and make an abstraction of them.
 
-        Kernels read other memory through wrong indices, and files come from strangers: every value is checked before it is
-        cast, and every product is one of Python ints.
+        Files may come from strangers, and a wrong index would let kernels read foreign memory.  So every value is checked
+        before it is cast, and products are computed in Python ints.
 
         Raises:
             ArchieError: naming the array and what was expected.
@@ -189,7 +189,7 @@ class Abstraction:
         a["buckets"] = buckets
 
         def blocks(r: int, after: int, buckets: int) -> int:
-            """Blocks of a decision after r draws, with the pots and raisers of round ``after``.  Python ints can't wrap."""
+            """Number of blocks of a decision after r draws, with the pots and raisers of round ``after``, in Python ints."""
             return 2 * sizes["pot"][after] * sizes["raiser"][after] * sizes["own"][r] * sizes["other"][r] * buckets
 
         bet_blocks = [blocks(r, r, buckets[r == rules.draws]) for r in range(rules.rounds)]
@@ -200,10 +200,10 @@ class Abstraction:
         return cls(rules, kept, record, sum(bet_blocks), sum(draw_blocks))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Abstraction:
-        return self  # nothing of it changes
+        return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Abstraction.of, (self.rules, dict(self.parts))  # arrays that a pickle has held are writable, and unchecked
+        return Abstraction.of, (self.rules, dict(self.parts))  # unpickled arrays are writable and unchecked
 
     @property
     def width(self) -> int:

@@ -1,7 +1,7 @@
-"""Files of ours: an ``.npz`` archive of plain arrays and one JSON text, written whole or not at all.
+"""The project's file format: an ``.npz`` archive of plain arrays and one JSON text, written atomically.
 
-Files may come from strangers.  No pickle is ever read, and no array is read before the names, types and declared sizes of all
-of them have passed the check of their form.
+Files may come from strangers.  Pickles are never read, and no array is read before the names, types and declared sizes of all
+arrays have been checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from archie_env.files import atomic_write, check_replaceable
 from archie_env.rules import Rules, as_rules
 
 MOST_BYTES: Final = 1 << 29
-"""Bytes that the arrays of an archive may take, unless its form sets another limit or the file itself is larger."""
+"""Maximum size of the arrays of an archive in bytes, unless its form sets another limit or the file itself is larger."""
 _MOST_META: Final = 1 << 24
 _MOST_MEMBERS: Final = 4096
 
@@ -46,11 +46,11 @@ class Header(NamedTuple):
 
 
 Check = Callable[[Mapping[str, Header], Meta], None]
-"""Raises `ArchieError` unless the headers and the ``meta`` of an archive are those of its form."""
+"""Raises `ArchieError` unless the headers and the ``meta`` of an archive are valid for its form."""
 
 
 def found(meta: Mapping[str, Any], name: str) -> str:
-    """The value that ``meta`` has under a name, for an error message."""
+    """Format the value of a key of ``meta`` for an error message."""
     return shown(meta[name], 200) if name in meta else "is missing"
 
 
@@ -65,7 +65,7 @@ def check_names(headers: Mapping[str, object], expected: Mapping[str, object], w
 
 
 def rules_of(meta: Mapping[str, Any]) -> Rules:
-    """The rules in the ``meta`` of a file of ours; raises `ArchieError` where there are none, or none that can be played."""
+    """Read the rules in the ``meta`` of a file; raises `ArchieError` if they are missing or invalid."""
     if not isinstance(meta.get("rules"), dict):
         raise ArchieError(f"rules {found(meta, 'rules')}: expected a table of rule options")
     try:
@@ -79,7 +79,7 @@ def rules_of(meta: Mapping[str, Any]) -> Rules:
 
 
 def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of arrays, their names, types and shapes."""
+    """Return the SHA-256 of arrays with their names, types and shapes."""
     seen = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -91,7 +91,7 @@ def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 def write_archive(
     path: str | Path, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], compressed: bool = False
 ) -> None:
-    """Write arrays and a JSON-able ``meta`` as ``.npz``, whole or not at all; raises `ArchieError` naming the file."""
+    """Write arrays and a JSON-serialisable ``meta`` as ``.npz``, atomically; raises `ArchieError` naming the file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)
@@ -110,13 +110,13 @@ def read_archive(
         form: the ``format`` that its ``meta`` must name.
         version: of that form.
         check: called with the headers and the ``meta`` before any array is read.
-        most: bytes that the arrays may take, unless the file itself is larger.
+        most: maximum size of the arrays in bytes, unless the file itself is larger.
 
     Returns:
         The arrays and the ``meta``.
 
     Raises:
-        ArchieError: for a file that is damaged, of another form or version, or too large, and what ``check`` raises.
+        ArchieError: for a file that is damaged, of another form or version, or too large; errors of ``check`` pass through.
     """
     try:
         with _opened(path) as file, zipfile.ZipFile(file) as archive:
@@ -166,7 +166,7 @@ def _opened(path: str | Path) -> IO[bytes]:
 
 
 def _read_headers(archive: zipfile.ZipFile, most: int) -> dict[str, Header]:
-    """The headers by name of array; refuses whatever `write_archive` does not write, by what the directory declares."""
+    """Return the headers by name of array; refuses any member that `write_archive` would not write."""
     members = archive.infolist()
     total = sum(member.file_size for member in members)
     if len(members) > _MOST_MEMBERS or total > most:
@@ -230,7 +230,7 @@ class FilePolicy:
     rules: Rules
     name: str
     _own: ClassVar[tuple[str, ...]] = ("name",)
-    """Attributes that copies and pickles carry besides what the file holds."""
+    """Attributes that copies and pickles carry besides the contents of the file."""
     _file: _File | None = None
 
     @classmethod
@@ -328,16 +328,16 @@ def load_player(
     check: Check,
     verb: str = "trained",
 ) -> Player:
-    """Read a player from a file of this form.
+    """Read a player from a file.
 
     Args:
         path: a file of `write_archive`.
         form: the ``format`` that its ``meta`` must name.
-        version: of that form.
-        rules: to be played; the file must be for the same.  None takes the file's.
-        make: makes the player from the arrays and the ``meta``; its errors are raised with the path.
+        version: the version of that format.
+        rules: the rules of the game, which must equal those of the file; None takes those of the file.
+        make: makes the player from the arrays and the ``meta``; the path is added to its errors.
         check: see `read_archive`.
-        verb: how the file came to its rules, for the error message.
+        verb: for the error message: ``trained`` or ``solved`` for rules.
 
     Raises:
         ArchieError: for a file that is damaged, of another form or version, or for other rules.

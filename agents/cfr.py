@@ -116,14 +116,14 @@ class CFRPolicy(FilePolicy):
             policy = cls(Abstraction.of(rules_of(meta), parts), arrays["bets"], arrays["draws"], meta)
             expected = digest(policy.weights)
             if meta.get("hash") != expected:
-                raise ArchieError(f"hash {found(meta, 'hash')}: expected {expected}, that of the tables")
+                raise ArchieError(f"hash {found(meta, 'hash')}: expected {expected}, the hash of the tables")
             return policy
 
         return load_player(path, FORMAT, VERSION, rules, make, _check)
 
 
 def _check(headers: Mapping[str, Header], meta: Meta) -> None:
-    """Raise `ArchieError` unless the headers are those of a strategy."""
+    """Raise `ArchieError` unless the headers describe a strategy."""
     check_names(headers, dict.fromkeys(("bets", "draws", *PARTS)), "a whole strategy")
     for name in PARTS:
         check_header(name, headers[name])

@@ -1,6 +1,6 @@
 """Features of a hand: made values, draws, and the four natural discards.
 
-They are computed from rows of the information state, so a network can compute them as part of its input layer.
+They are computed from rows of the information state, so they can be part of a network's input layer.
 
 >>> [keep for keep in KEEPS]
 ['low cards', 'groups', 'longest suit', 'best straight draw']
@@ -32,7 +32,7 @@ from archie_env.rulebook import highest_low_rank, rulebook
 from archie_env.rules import Rules
 
 KEEPS: Final = ("low cards", "groups", "longest suit", "best straight draw")
-"""Natural discards, named by the cards they keep; the network's head has an output (a slot) for each."""
+"""Natural discards, named after the cards they keep; the network's head has an output (a slot) for each."""
 
 _RANKS = 13
 _BLOCKS: Final = {

@@ -1,4 +1,4 @@
-"""A person at the terminal as a policy: the table and the prompt of `archie play`, made from rows."""
+"""A person at the terminal as a policy: the table and the prompt of `archie play`, reconstructed from rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NAMES: Final = ("you", "opponent")
 
 
 def view_of(row: NDArray[np.generic], rules: Rules) -> View:
-    """The view of the seat to act, as seat 0, from its row ``(d,)``.
+    """Reconstruct the view of the seat to act, as seat 0, from its row ``(d,)``.
 
-    A hand with the same own cards, counts and bets is played by the engine; the view hides the other cards.
+    The engine plays a hand with the same own cards, discard counts and bets; the view hides the other cards.
     """
     seen = decode(row, rules)
     game = Game(rules, dealer=PERSON if seen.dealer else OTHER, deck=_deck(seen, rules), replacements="per_seat")
@@ -41,7 +41,7 @@ def view_of(row: NDArray[np.generic], rules: Rules) -> View:
 
 
 def _deck(seen: Seen, rules: Rules) -> list[int]:
-    """A deck that deals the person's cards, whatever the other player gets (R5.3)."""
+    """Build a deck that deals the person's cards; the other player's don't matter (R5.3)."""
     own, reach = list(seen.held[0]), rules.draws * rules.max_discard
     for before, after in pairwise(seen.held):
         own += [card for card in after if card not in before]
@@ -58,7 +58,7 @@ def _is_now(game: Game, seen: Seen) -> bool:
 
 
 def _discard(game: Game, seen: Seen) -> int:
-    """The person's discard in this draw, or one of the number that the other is known to have made."""
+    """Return the person's discard in this draw, or for the opponent any discard of the known number of cards."""
     draw = game.round
     if game.to_act == PERSON:
         return discard(seen.held[draw], set(seen.held[draw]) - set(seen.held[draw + 1]))
@@ -82,17 +82,17 @@ class HumanPolicy:
         self._console = Console(answers, screen)
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator | None = None) -> Actions:
-        """See `archie_env.policy.Policy.act`; asks about one row after the other.
+        """See `archie_env.policy.Policy.act`; asks about one row after another.
 
         Raises:
-            PlayerLeftError: the person left.
+            PlayerLeftError: if the person left.
         """
         rows = checked_rows(observations, masks, self.rules)
         return np.array([self._ask(row, mask) for row, mask in zip(rows, masks, strict=True)], np.int64)
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
-        """Not known of a person."""
-        raise ArchieError("a human's probabilities are not known: call act")
+        """Unknown for a person; raises `ArchieError`."""
+        raise ArchieError("the probabilities of a human are unknown: call act")
 
     def _ask(self, row: NDArray[np.generic], mask: NDArray[np.int8]) -> int:
         view = view_of(row, self.rules)

@@ -1,8 +1,8 @@
-"""A hand-written policy: it decides by its hand, the opponent's last draw, the initiative and the pot odds.
+"""A hand-written policy based on its hand, the opponent's last draw, the initiative and the pot odds.
 
 Every hand has a kind (`agents._rule_kernels`).  Every kind has a strength from 0 to 9, which depends on the draws to come and
-on the opponent's last draw.  Strength gives the frequencies with which the policy bets, raises, reraises and folds.  The policy
-mixes its actions on purpose: one that always plays the same hand the same way reveals its cards.
+on the opponent's last draw.  The strength determines the frequencies of bets, raises, reraises and folds.  The policy mixes its
+actions on purpose: a policy that always plays a hand the same way reveals its cards.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _FREQUENCIES: Final = (
     (0.00, 0.00, 0.00, 0.60, 0.90, 0.90, 0.90, 0.90, 0.90, 0.90),  # raise when opening as the small blind
     (1.00, 1.00, 1.00, 0.15, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00),  # fold when opening as the small blind
 )
-"""Frequency of an action, by strength."""
+"""Frequency of each action by strength."""
 
 _BLUFFS: Final = ((0.0, 0.30, 0.20), (0.0, 0.70, 0.60), (0.0, 0.20, 0.10))
-"""Frequency of betting a hopeless hand at the end, by who raised last (nobody, we, they) and their draw (0, 1, more)."""
+"""Frequency of bluffing in the last round, by the last raiser (nobody, we, they) and the opponent's draw (0, 1, more)."""
 
 
 def _parse(table: str) -> dict[str, list[int]]:

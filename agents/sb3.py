@@ -133,7 +133,7 @@ class SB3Policy(FilePolicy, StochasticPolicy):
 
     @classmethod
     def load(cls, path: str | Path, rules: Rules | str = "archie") -> SB3Policy:
-        """Load what ``model.save(path)`` wrote.
+        """Load a file written by ``model.save(path)``.
 
         Args:
             path: the zip.
@@ -191,7 +191,7 @@ def _check_members(members: Sequence[zipfile.ZipInfo]) -> None:
             raise ArchieError(f"member {name} of {member.file_size:,} bytes: expected at most {_LARGEST[member.filename]:,}")
     for name in _LARGEST:
         if name not in names:
-            raise ArchieError(f"no member {name!r}: expected what model.save of stable-baselines3 wrote")
+            raise ArchieError(f"no member {name!r}: expected a file written by model.save of stable-baselines3")
 
 
 def read_weights(content: bytes) -> dict[str, Array]:
@@ -217,7 +217,7 @@ def read_weights(content: bytes) -> dict[str, Array]:
 
 
 def _check_records(content: bytes) -> None:
-    """Raise `ArchieError` unless the bytes are a plain zip of tensors whose storages are as large as they claim.
+    """Raise `ArchieError` unless the bytes are a plain zip of tensors whose storages have the declared sizes.
 
     For anything else torch falls back on older formats; torch before 2.6 runs what it finds in some of them, and reads beyond
     the end of a storage that is smaller than it claims.

@@ -67,7 +67,7 @@ def _check_header(name: str, header: Header | NDArray[Any]) -> None:
 
 
 def _check(headers: Mapping[str, Header], meta: Meta) -> None:
-    """Raise `ArchieError` unless the headers are those of a solution."""
+    """Raise `ArchieError` unless the headers describe a solution."""
     check_names(headers, dict.fromkeys(_NAMES), "a whole solution")
     for name in _NAMES:
         _check_header(name, headers[name])
@@ -118,13 +118,13 @@ def _check_parts(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], ru
 
 
 class SolutionPolicy(FilePolicy, StochasticPolicy):
-    """Plays by the tables of a solution.  Of several cards of one rank it discards a random one.
+    """Plays by the tables of a solution; among cards of one rank it discards a random one.
 
     Args:
         arrays, meta: see `save_solution`, the probabilities in 255ths.
 
     Raises:
-        ArchieError: for parts that are missing or do not fit together.
+        ArchieError: for missing or inconsistent parts.
     """
 
     name = "solution"
@@ -192,7 +192,7 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
                 read(rows[index], index, probabilities)
         probabilities *= masks
         total = probabilities.sum(axis=1, keepdims=True)
-        probabilities = np.where(total > 0, probabilities, masks)  # zeros: a situation that its own play never reaches
+        probabilities = np.where(total > 0, probabilities, masks)  # zeros: the solution's own play never reaches this position
         result: Probabilities = (probabilities / np.maximum(probabilities.sum(axis=1, keepdims=True), 1e-9)).astype(np.float32)
         return result
 
@@ -235,15 +235,15 @@ class SolutionPolicy(FilePolicy, StochasticPolicy):
 
 
 class _Index:
-    """Index of numbers in a list."""
+    """Finds the index of numbers in a list; ``kind`` names them in errors."""
 
-    def __init__(self, numbers: Ints, what: str) -> None:
+    def __init__(self, numbers: Ints, kind: str) -> None:
         self._order = np.argsort(numbers)
-        self._sorted, self._what = numbers[self._order], what
+        self._sorted, self._kind = numbers[self._order], kind
 
     def find(self, wanted: Ints) -> Ints:
         """Return the index ``(n,)`` of each number."""
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
         if (self._sorted[at] != wanted).any():
-            raise ArchieError(f"a row whose {self._what} the solution does not have: expected rows of its own rules")
+            raise ArchieError(f"a row whose {self._kind} is not in the solution: expected rows of its own rules")
         return self._order[at]

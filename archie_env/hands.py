@@ -1,7 +1,7 @@
 """Hand values in words: ``pair of nines``, ``seven-five low``, and whether they qualify.
 
-The engine compares values: ints, better higher.  The full text of a value names every rank that is compared, and so has an
-exact inverse.
+The engine compares values, which are ints; higher is better.  The full text of a value names every rank that is compared, so it
+has an exact inverse.
 
 >>> values = HandValues("archie")
 >>> high, low = values.of(parse_cards("9c 9h 7d 7s 2c"))
@@ -77,7 +77,7 @@ def _high_name(key: Key) -> str:
 
 
 def _high_text(key: Key) -> str:
-    """The name, and the ranks by which two hands of that name differ."""
+    """Return the name, and the ranks by which two hands of that name differ."""
     category, order = key
     named = {TWO_PAIR: 2, FULL_HOUSE: 2}.get(category, 1)
     rest = "-".join(RANKS[r] for r in order[named:])
@@ -108,7 +108,7 @@ class HandValues:
         """The least high value that qualifies."""
 
     def of(self, cards: Sequence[int] | str) -> tuple[int, int]:
-        """High and low value of a hand, both better higher; low 0 does not qualify."""
+        """Return the high and low value of a hand; higher is better, and a low of 0 does not qualify."""
         hand = sorted(check_cards(cards, self.rules.deck, "hand"))
         if len(hand) != self.rules.hand_size:
             raise CardError(f"hand of {len(hand)} cards: expected {self.rules.hand_size}")
@@ -121,43 +121,43 @@ class HandValues:
         return high >= self.high_qualifier
 
     def high_name(self, high: int) -> str:
-        """The name that players use: ``pair of nines``."""
+        """Return the common name of a high value: ``pair of nines``."""
         return _high_name(self._highs[self._check(high, self._highs, "high") - 1])
 
     def high_text(self, high: int) -> str:
-        """The name and every further rank that is compared: ``pair of nines, A-K-2``."""
+        """Return the name and every other rank that is compared: ``pair of nines, A-K-2``."""
         return _high_text(self._highs[self._check(high, self._highs, "high") - 1])
 
     def low_name(self, low: int) -> str:
-        """The name that players use: ``seven-five low``, ``no low`` for 0."""
+        """Return the common name of a low value: ``seven-five low``, ``no low`` for 0."""
         return "no low" if low == 0 else _low_name(self._lows[self._check(low, self._lows, "low") - 1])
 
     def low_text(self, low: int) -> str:
-        """The name and every rank: ``seven-five low, 7-5-3-2-A``."""
+        """Return the name and every rank: ``seven-five low, 7-5-3-2-A``."""
         return "no low" if low == 0 else _low_text(self._lows[self._check(low, self._lows, "low") - 1])
 
     def parse_high(self, text: str) -> int:
-        """The value of a `high_text`."""
+        """Parse a `high_text`; raises `NotationError`."""
         return self._find(text, {_high_text(key): v for v, key in enumerate(self._highs, 1)}, "high hand")
 
     def parse_low(self, text: str) -> int:
-        """The value of a `low_text`."""
+        """Parse a `low_text`; raises `NotationError`."""
         return self._find(text, {"no low": 0} | {_low_text(key): v for v, key in enumerate(self._lows, 1)}, "low hand")
 
     def describe(self, cards: Sequence[int] | str) -> str:
-        """A hand in one line, every rank named: ``pair of nines, A-7-2 (qualifies); no low``."""
+        """Describe a hand with every rank: ``pair of nines, A-7-2 (qualifies); no low``."""
         high, low = self.of(cards)
         reached = "qualifies" if self.qualifies_high(high) else "does not qualify"
         return f"{self.high_text(high)} ({reached}); {self.low_name(low)}"
 
     def summary(self, cards: Sequence[int] | str) -> str:
-        """A hand in a few words: ``pair of nines, no low`` or ``pair of deuces (does not qualify), no low``."""
+        """Describe a hand briefly: ``pair of nines, no low`` or ``pair of deuces (does not qualify), no low``."""
         high, low = self.of(cards)
         reached = "" if self.qualifies_high(high) else " (does not qualify)"
         return f"{self.high_name(high)}{reached}, {self.low_name(low)}"
 
     def value_text(self, award: Award, seat: int) -> str:
-        """The hand of a seat as an award compared it: its `low_text` for a low, else its `high_text`."""
+        """Return the `low_text` or `high_text` of a seat's hand, whichever the award compared."""
         if award.values is None:
             raise CardError(f"award for {award.reason}: no hands were compared")
         is_low = award.half == "low" or award.reason == "only_low"

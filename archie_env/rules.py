@@ -24,7 +24,7 @@ DrawOrder = Literal["simultaneous", "sequential"]
 Replacements = Literal["shared", "per_seat"]
 
 MAX_STAKE: Final = 1000
-"""Most chips of a blind or bet: the chips that one player pays must fit 16 bits."""
+"""Maximum of a blind or bet in chips: the chips that one player pays must fit 16 bits."""
 
 
 class Stakes(NamedTuple):
@@ -46,7 +46,7 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def _subset(name: str, value: Any, alphabet: str) -> str:
-    """A non-empty set of letters, brought into the alphabet's order."""
+    """Check a non-empty set of letters, and return it in the order of the alphabet."""
     letters = isinstance(value, str) and value and set(value) <= set(alphabet) and len(set(value)) == len(value)
     if not letters:
         raise RulesError(f"{name} {value!r}: expected different letters out of {alphabet}")
@@ -94,21 +94,21 @@ class Rules:
     stakes: Stakes = _GUIDE_STAKES
     """Blinds and the bet of each round, in chips."""
     raise_cap: int = 4
-    """Most wagers a round, 1 to 6: one bet and ``raise_cap - 1`` raises; in round 1 the big blind is the bet."""
+    """Maximum number of wagers in a round, 1 to 6: a bet and ``raise_cap - 1`` raises.  In round 1 the big blind is the bet."""
     high_qualifier: str | None = "6"
     """Rank of the lowest pair that qualifies for high; None: no hand ever qualifies for high."""
     low_qualifier: str | None = "8"
     """Highest rank allowed in a low (ace is low); None: no hand ever qualifies for low."""
     no_qualifier: NoQualifier = "best_high"
-    """When nobody qualifies either way: the best ordinary high takes the pot, or both take half."""
+    """If no hand qualifies for either half: the best ordinary high hand takes the pot, or each player takes half."""
     draw_order: DrawOrder = "simultaneous"
-    """``sequential``: the dealer knows the big blind's draw count before discarding."""
+    """``sequential``: the dealer sees the big blind's number of discards before discarding."""
     draws: int = 3
-    """Drawing rounds, 0 to 3; there is one betting round more."""
+    """Number of draws, 0 to 3; there is one more betting round than draws."""
     max_discard: int = 5
-    """Most cards a player may replace in one draw, 0 to ``hand_size``."""
+    """Maximum number of cards that a player may replace in one draw, 0 to ``hand_size``."""
     ranks: str = RANKS
-    """Ranks in the deck; any order is taken and brought into ascending order."""
+    """Ranks in the deck, in any order; they are sorted."""
     suits: str = SUITS
     """Suits in the deck."""
     hand_size: int = 5
@@ -146,10 +146,10 @@ class Rules:
         put("_hash", hash(tuple(getattr(self, f.name) for f in fields(self) if f.init)))
 
     def __hash__(self) -> int:
-        return self._hash  # rules are the key of every table, and hashing twelve fields each time would cost more than a step
+        return self._hash  # rules are the key of every cache, and hashing twelve fields takes longer than a step
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rules.from_dict, (self.to_dict(),)  # the hash of a string differs from process to process
+        return Rules.from_dict, (self.to_dict(),)  # hashes of strings differ between processes
 
     @property
     def deck(self) -> tuple[int, ...]:
@@ -158,12 +158,12 @@ class Rules:
 
     @property
     def deck_size(self) -> int:
-        """How many cards are in play."""
+        """Number of cards in the deck."""
         return len(self.ranks) * len(self.suits)
 
     @property
     def rounds(self) -> int:
-        """Betting rounds."""
+        """Number of betting rounds."""
         return self.draws + 1
 
     @property
@@ -173,7 +173,7 @@ class Rules:
 
     @property
     def reserve(self) -> int:
-        """Most chips one player can pay in a hand, and so the least to be dealt in with (48 by default)."""
+        """Maximum number of chips that a player can pay in a hand, and the minimum to be dealt in (48 by default)."""
         big_blind, bets = self.stakes.blinds[1], self.stakes.bets
         return big_blind + (self.raise_cap - 1) * bets[0] + self.raise_cap * sum(bets[1:])
 
@@ -195,7 +195,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Rules:
-        """Rules from plain values; a missing field keeps its default, an unknown one is refused."""
+        """Make rules from plain values; a missing field has its default, an unknown one is refused."""
         if not isinstance(values, Mapping):
             raise RulesError(f"rules {values!r}: expected a mapping from option to value")
         known = [f.name for f in fields(cls) if f.init]
@@ -206,7 +206,7 @@ class Rules:
 
     @classmethod
     def preset(cls, name: str) -> Rules:
-        """The rules of that name: archie, barge, pagat, mini, midi or maxi."""
+        """Return the rules named archie, barge, pagat, mini, midi or maxi."""
         if not isinstance(name, str) or name not in PRESETS:
             raise RulesError(f"rules {name!r}: expected one of {', '.join(PRESETS)}, or a Rules value")
         return PRESETS[name]
@@ -250,9 +250,9 @@ PRESETS: Final[Mapping[str, Rules]] = {
     "midi": _MIDI,
     "maxi": _MAXI,
 }
-"""Rules by name.  They never mix: BARGE's fallback and Pagat's are different games."""
+"""Rules by name.  BARGE's fallback and Pagat's belong to different games and are never combined."""
 
 
 def as_rules(value: Rules | str) -> Rules:
-    """A `Rules` value as it is, or a preset by its name."""
+    """Return a `Rules` value unchanged, or look up a preset by name."""
     return value if isinstance(value, Rules) else Rules.preset(value)

@@ -1,4 +1,4 @@
-"""Checks of what callers pass: whole numbers, seeds, actions, seats, choices.
+"""Checks of arguments: whole numbers, seeds, actions, seats, choices.
 
 Every value is checked in plain Python integers before it indexes, casts or allocates.
 """
@@ -15,7 +15,7 @@ from archie_env.errors import ArchieError, IllegalActionError
 
 
 def whole_number(name: str, value: object, least: int) -> int:
-    """A whole number of at least ``least``; raises `ArchieError`."""
+    """Convert to int; raises `ArchieError` unless ``value`` is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArchieError(f"{name} {value!r}: expected a whole number of at least {least}")
     return int(value)
@@ -28,7 +28,7 @@ def positive(name: str, value: float, unit: str = "") -> None:
 
 
 def game_number(name: str, value: object) -> int:
-    """The number of a game or hand, which the engine takes as 62 bits."""
+    """Check the number of a game or hand, which is below 2 ** 62 in the engine."""
     number = whole_number(name, value, 0)
     if number >= 2**62:
         raise ArchieError(f"{name} {value!r}: expected a whole number below 2 ** 62")
@@ -36,7 +36,7 @@ def game_number(name: str, value: object) -> int:
 
 
 def seed_word(seed: int | None) -> np.uint64:
-    """64 bits from any non-negative seed, or fresh ones from the system for None."""
+    """Derive 64 bits from any non-negative seed, or take fresh ones from the system for None."""
     entropy = None if seed is None else whole_number("seed", seed, 0)
     return np.uint64(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
@@ -58,13 +58,13 @@ def whole_actions(actions: ArrayLike, n: int, who: str = "") -> NDArray[np.int64
 
 
 def check_seat(name: str, seat: object, otherwise: str = "") -> None:
-    """Raise `ArchieError` unless ``seat`` is 0 or 1; ``otherwise`` is added to what was expected."""
+    """Raise `ArchieError` unless ``seat`` is 0 or 1; ``otherwise`` is appended to the message."""
     if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)) or seat not in (0, 1):
         raise ArchieError(f"{name} {seat!r}: expected seat 0 or 1{otherwise}")
 
 
 def action_number(action: object) -> int:
-    """An action as an int; -1, which is never legal, for what is none: a bool, a float or a text is not an action."""
+    """Convert an action to int; anything but an integer becomes -1, which is never legal."""
     try:
         number = operator.index(action)  # type: ignore[arg-type]
     except TypeError:
@@ -73,6 +73,6 @@ def action_number(action: object) -> int:
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a value that is not among those allowed."""
+    """Raise `ArchieError` unless the value is one of those allowed."""
     if value not in allowed:
         raise ArchieError(f"{name} {value!r}: expected one of {', '.join(map(repr, allowed))}")

@@ -1,6 +1,6 @@
-"""What every measurement does with a player: it asks within a time limit, checks the answer, and names positions and errors.
+"""Calls of players: time limits, checks of answers, and descriptions of positions.
 
-A player is a program of anybody.  Its answer is converted to an array once and copied, and all that follows uses that copy.
+A player may be anybody's program.  Its answer is converted to an array once and copied; everything else uses that copy.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class TimeLimitError(ArchieError):
 
 
 class TimedCalls:
-    """Calls made in a thread of their own, waited for no longer than so many seconds.
+    """Calls in a thread of their own, with a time limit in seconds.
 
-    A thread can't be stopped from outside: after a `TimeLimitError` it is left behind, keeps its core busy until the call
-    returns, and does not hold up the end of the program.  A call that never releases the interpreter's lock, such as a loop
-    in compiled code, can't be timed at all, as the waiting thread does not run either.
+    A thread can't be stopped from outside: after a `TimeLimitError` it keeps its core busy until the call returns, but does not
+    delay the end of the program.  A call that never releases the interpreter's lock, such as a loop in compiled code, can't be
+    timed, because the waiting thread does not run either.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class TimedCalls:
                 self._outcomes.put((None, error))
 
     def __call__(self, call: Callable[[], Any]) -> Any:
-        """Return or raise what ``call()`` does.
+        """Return the result of ``call()``, or raise its exception.
 
         Raises:
             TimeLimitError: it took too long; this object can't be used again.
@@ -83,9 +83,9 @@ class TimedCalls:
 
 
 class TimedPolicy:
-    """A policy that is asked outside of a match, each call waited for no longer than so many seconds, as `TimedCalls` does.
+    """A policy whose calls outside of matches have a time limit in seconds, see `TimedCalls`.
 
-    Nothing is forfeited here: the caller gets the `TimeLimitError`, and this object can't be used again.
+    After a `TimeLimitError` this object can't be used again.
     """
 
     def __init__(self, policy: Policy, seconds: float) -> None:
@@ -110,19 +110,19 @@ class TimedPolicy:
             raise TimeLimitError(f"{self.name}: {verb} gave {error}") from None
 
     def close(self) -> None:
-        """Let go of the thread that calls run in."""
+        """End the thread of the calls."""
         self._timed.close()
 
 
 class Guard:
-    """A context around one call of a player: undoes what the call changed in the process, and notices Ctrl-C and SIGTERM.
+    """A context around one call of a player that restores process-wide settings and records Ctrl-C and SIGTERM.
 
     Restored are NumPy's handling of floating-point errors, the filters of warnings, the recursion limit and the handlers of
     both signals.  Without that, one player could turn the harmless warnings of the other into exceptions.
     """
 
     interrupted = False
-    """Whether a person stopped the process during the call, whatever the player made of the KeyboardInterrupt."""
+    """Whether Ctrl-C or SIGTERM came during the call, even if the player caught the KeyboardInterrupt."""
 
     def __enter__(self) -> Guard:
         self._recursion, self._filters = sys.getrecursionlimit(), warnings.filters
@@ -171,7 +171,7 @@ def own_array(answer: Any) -> NDArray[Any]:
 
 
 def malformed(answer: NDArray[Any], masks: Masks, probabilities: bool) -> str | None:
-    """Say why an answer has the wrong shape or kind of number for decisions ``masks (n, a)``; None if it has not."""
+    """Describe a wrong shape or type of an answer to decisions ``masks (n, a)``; None if both are right."""
     expected = masks.shape if probabilities else (len(masks),)
     if answer.shape == expected and answer.dtype.kind in ("f" if probabilities else "iu"):
         return None
@@ -183,7 +183,7 @@ def asked_probabilities(policy: Policy, observations: Observations, masks: Masks
     """``(n, d), (n, a) -> (n, a)``: a policy's probabilities, of the right shape; rows may still be `unplayable`.
 
     Raises:
-        ArchieError: for a malformed answer; and whatever the policy raises.
+        ArchieError: for a malformed answer; exceptions of the policy pass through.
     """
     answer = own_array(policy.probabilities(observations.copy(), masks.copy()))
     if reason := malformed(answer, masks, probabilities=True):
@@ -203,7 +203,7 @@ def unplayable(chances: NDArray[Any], masks: Masks) -> NDArray[np.bool_]:
 
 
 def probability_text(chances: NDArray[Any], mask: NDArray[np.int8]) -> str:
-    """Say what is wrong with one row ``(a,)`` of probabilities."""
+    """Describe the fault of one row ``(a,)`` of probabilities."""
     given = ", ".join(f"{a}: {p:g}" for a, p in enumerate(chances.tolist()) if p != 0) or "all 0"
     if np.isnan(chances).any():
         return f"NaN probabilities ({given})"
@@ -223,7 +223,7 @@ def position_text(row: NDArray[np.int8], mask: NDArray[np.int8], rules: Rules, h
         row: ``(d,)``.
         mask: ``(a,)``.
         rules: of the row.
-        history: name all that the player has seen, which distinguishes every two information sets.
+        history: include everything that the player has seen, so that different information sets have different texts.
     """
     seen = decode(row, rules)
     words = ["dealer" if seen.dealer else "big blind", f"{'draw' if seen.phase & 1 else 'round'} {seen.phase // 2 + 1}"]

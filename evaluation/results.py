@@ -1,4 +1,4 @@
-"""Results in files: the manifest of all that they depend on, checks of what is read, and a store that is resumed.
+"""Result files: their manifest, checks of values that are read, and files that a command resumes.
 
 A result file is a JSON object with a ``manifest``, the flag ``finished``, and the values of its report.
 """
@@ -29,7 +29,7 @@ from archie_env.policy import Policy, registered_policies
 from archie_env.rules import Rules, as_rules
 
 WRITE_EVERY: Final = 2.0
-"""Seconds between two writings of a result that is not finished."""
+"""Seconds between two writings of an unfinished result."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -39,7 +39,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object of a file with a ``manifest``; raises `ArchieError` naming the file, if it is no such file."""
+    """Read a JSON object that has a ``manifest``; raises `ArchieError` naming the file for any other file."""
     try:
         if is_special(path):
             raise ArchieError("not a plain file")
@@ -105,10 +105,10 @@ class Form(BaseModel):
 
 
 def checked(model: type[Model], values: object) -> Model:
-    """Validate values read from a file: every number finite and of its type, nothing converted.
+    """Validate values read from a file.
 
     Raises:
-        ArchieError: naming the first value that is not as the model wants it.
+        ArchieError: naming the first value that the model refuses.
     """
     try:
         return model.model_validate_json(json.dumps(values), strict=True)
@@ -122,7 +122,7 @@ def checked(model: type[Model], values: object) -> Model:
 
 
 def weights_hash(name: str, policy: Policy | None = None) -> str | None:
-    """SHA-256 of the file that a policy comes from; None for one without a file.
+    """Return the SHA-256 of the file that a policy was loaded from, or None.
 
     The file is the shipped one of that name, ``PATH`` of ``ppo:PATH``, the module of ``module:Name``, or the policy's ``path``.
     A policy without a file whose ``weights`` are arrays by name is hashed by these.  Of ``bot:COMMAND`` the program, its
@@ -148,7 +148,7 @@ def weights_hash(name: str, policy: Policy | None = None) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that a result depends on."""
+    """Return the versions of Python and the packages that a result depends on."""
     found = {"archie-env": __version__, "python": platform.python_version()}
     for package in ("numpy", "numba", "torch"):
         try:
@@ -159,14 +159,14 @@ def versions() -> dict[str, str]:
 
 
 def rules_hash(rules: Rules | str) -> str:
-    """SHA-256 of every option, so that a preset with a changed meaning is noticed."""
+    """Return the SHA-256 of all options, which changes if a preset changes its meaning."""
     return hashlib.sha256(json.dumps(as_rules(rules).to_dict(), sort_keys=True).encode()).hexdigest()
 
 
 def manifest(
     agents: Sequence[str], rules: Rules | str, *, weights: Sequence[str | None] | None = None, **conditions: Any
 ) -> dict[str, Any]:
-    """Everything that a result depends on.
+    """Return everything that a result depends on.
 
     Args:
         agents: names of the players.
@@ -186,7 +186,7 @@ def manifest(
 
 
 def check_manifest(path: Path, had: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Refuse to continue results that were made otherwise; the time of writing is ignored.
+    """Refuse to continue results of another manifest; the time of writing is ignored.
 
     Raises:
         ArchieError: naming the file and every difference.
@@ -205,7 +205,7 @@ def _differences(had: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str 
 
 
 class ResultFile:
-    """One result in a file, which is replaced as a whole while the result grows, and resumed.
+    """The file of one result, which is rewritten while the result grows and can be resumed.
 
     Args:
         path: the file; None keeps nothing.  A FIFO or device is written once, when the result is finished, and never read.
@@ -218,11 +218,11 @@ class ResultFile:
         self._written = -math.inf
 
     def read(self, resume: bool = True) -> dict[str, Any] | None:
-        """Return the values to continue from, or None where there are none yet.
+        """Return the values to continue from, or None if there are none yet.
 
         Raises:
-            ArchieError: for a file that can't be written, that is no result, that was made otherwise, or that would be lost, as
-                it is not to be resumed.
+            ArchieError: for a file that can't be written, that is not a result, that has another manifest, or that would be
+                overwritten because ``resume`` is false.
         """
         path = self.path
         check_writable(path)
@@ -238,7 +238,7 @@ class ResultFile:
         return values
 
     def keep(self, values: Callable[[], Mapping[str, Any]]) -> None:
-        """Write the unfinished result that ``values()`` returns, unless one was written a moment ago."""
+        """Write ``values()`` as an unfinished result, unless the last writing was less than ``every`` seconds ago."""
         if self.path is not None and time.monotonic() - self._written >= self._every:
             self.write(values(), finished=False)
 

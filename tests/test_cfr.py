@@ -471,7 +471,7 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         "bets is missing": {"bets": None},
         "early is missing": {"early": None},
         r"bets \(.*expected uint8": {"bets": parts["bets"][:-1]},
-        "hash '.*expected .*that of the tables": {"bets": parts["bets"] ^ 1},
+        "hash '.*expected .*the hash of the tables": {"bets": parts["bets"] ^ 1},
         "hash None: expected": {"meta": text(hash=None)},
         "of type object: expected an array of numbers": {"draws": np.array([{}], dtype=object)},
     }

@@ -1,1 +1,1 @@
-"""How players learn: `python -m training.ppo --config configs/ppo/smoke.toml`."""
+"""Trainers: `python -m training.ppo --config configs/ppo/smoke.toml`."""

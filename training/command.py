@@ -1,4 +1,4 @@
-"""The command lines of trainers: their common options, their log lines, and how they end."""
+"""The command lines of trainers: common options, log lines and signals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Number = Annotated[int | None, arg(metavar="INT")]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of every trainer; a trainer adds its own, and says in `short` which key of the file each one changes."""
+    """Options of every trainer."""
 
     short: ClassVar[Mapping[str, str]] = {"seed": "seed", "threads": "threads"}
     """The key of the file that an option replaces."""
@@ -70,11 +70,11 @@ def train_from_command(
     """Run the command line of a trainer.
 
     Args:
-        options: its options; the docstring is the description in ``--help``.
+        options: its options.
         program: ``python -m training.NAME``.
         load: reads a configuration file, with changes.
         train: trains a configuration in a folder, from the start or resumed.
-        checkpoint: the name of the file in that folder from which a run is resumed.
+        checkpoint: name of the checkpoint in that folder.
         arguments: replace those of the program.
         about: the description in ``--help``.
 
@@ -100,7 +100,7 @@ def train_from_command(
 
 
 class _Lines(logging.Handler):
-    """Prints beside a progress bar and flushes, so that a file or pipe sees each line at once."""
+    """Prints lines above a progress bar, and flushes them at once for a file or pipe."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def log_lines(stream: TextIO | None = None, name: str = "training") -> Iterator[None]:
-    """Print what a package logs, to standard output by default."""
+    """Print the log records of a package, to standard output by default."""
     logger, handler = logging.getLogger(name), _Lines(stream or sys.stdout)
     before = logger.level
     logger.addHandler(handler)
@@ -126,7 +126,7 @@ def log_lines(stream: TextIO | None = None, name: str = "training") -> Iterator[
 
 
 class AbandonedError(KeyboardInterrupt):
-    """A second interrupt during `uninterrupted`: the work inside is not whole."""
+    """A second interrupt during `uninterrupted`: the work inside is incomplete."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Measurements of a policy in training: duplicate matches against reference agents, and statistics of play against itself."""
+"""Measurements during training: duplicate matches against reference agents, and statistics of self-play."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from archie_env.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The result of a match, from the first player's side."""
+    """The result of a match from the first player's point of view."""
 
     mean: float
-    """Mean of its net chips, mbb/hand."""
+    """Mean winnings, mbb/hand."""
     standard_error: float
     """Standard error of the mean over pairs of hands."""
 
 
 def format_scores(scores: Mapping[str, Score]) -> str:
-    """Format scores against players by name, each with its standard error, for a log line."""
+    """Format scores by opponent, each with its standard error, for a log line."""
     words = ", ".join(f"{name} {score.mean:+.0f} ({score.standard_error:.0f})" for name, score in scores.items())
     return f"mbb/hand (SE) v {words or 'nobody'}"
 
@@ -50,9 +50,9 @@ class SelfPlayStatistics:
     lows_kept: float
     """Mean probability of standing pat on a made low; nan if none was dealt."""
     entropy: dict[str, float]
-    """Mean entropy of a decision in each betting round and draw that was reached, nats: ``round_1``, ``draw_1``, ..."""
+    """Mean entropy of decisions in nats, by betting round and draw reached: ``round_1``, ``draw_1``, ..."""
     hands_per_second: float
-    """Speed of play, both seats on one core."""
+    """Hands per second with both seats on one core."""
 
 
 def self_play_statistics(policy: Policy, hands: int, seed: int, rules: Rules) -> SelfPlayStatistics:

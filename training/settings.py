@@ -1,4 +1,4 @@
-"""Settings of a run: frozen pydantic models, filled from TOML, changed by ``--set``, checked before anything starts.
+"""Settings of a run: frozen pydantic models, read from TOML, changed by ``--set``, and checked before the run starts.
 
 A bad value raises one line that names the file, the key, the value and what is allowed:
 
@@ -31,9 +31,9 @@ from archie_env.rules import PRESETS, Rules
 
 Item = TypeVar("Item")
 Several = Annotated[tuple[Item, ...], Field(strict=False)]
-"""A list in the file, a tuple in the model."""
+"""A list in the file and a tuple in the model."""
 AgentName = Annotated[str, Field(title="a name that agents.load takes")]
-"""``title`` is the text after "expected" in an error, where type and bounds do not suffice."""
+"""``title`` replaces the text after "expected" in errors if type and bounds do not describe the values."""
 
 _TYPES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 

@@ -1,7 +1,7 @@
-"""What the picture of a table is made of: felt and rail, cards, chips, buttons and text.
+"""The parts of the picture of a table: felt and rail, cards, chips, buttons and text.
 
-Everything is drawn at `SCALE` times its size and reduced in the end, which makes edges smooth; lengths are pixels of the
-finished picture.  Suits are shapes, so no font needs their glyphs.
+Everything is drawn at `SCALE` times its size and reduced at the end, which smooths edges; lengths are pixels of the finished
+picture.  Suits are drawn as shapes, so that no font needs their glyphs.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def text_width(text: str, size: int) -> float:
 
 
 def fitting(text: str, size: int, width: float) -> int:
-    """The largest font size up to ``size`` in which a text has that width, 11 at the least."""
+    """Return the largest font size from 11 to ``size`` in which the text fits the width."""
     while size > 11 and text_width(text, size) > width:
         size -= 1
     return size
 
 
 def wrapped(text: str, size: int, width: float, lines: int = 1) -> list[str]:
-    """A text in at most so many lines of that width; a longer one ends in dots."""
+    """Wrap a text into at most this many lines of this width; a longer one ends with dots."""
     rows: list[str] = []
     row = ""
     words = text.split()
@@ -90,7 +90,7 @@ def _cut(text: str, size: int, width: float) -> str:
 
 
 class Canvas:
-    """A picture in the making: Pillow's drawing in pixels of the finished picture."""
+    """A drawing surface: Pillow's drawing in pixels of the finished picture."""
 
     def __init__(self, image: Image.Image) -> None:
         self.image = image
@@ -98,7 +98,7 @@ class Canvas:
 
     @classmethod
     def blank(cls, width: float, height: float) -> Canvas:
-        """A transparent picture."""
+        """Make a transparent picture."""
         return cls(Image.new("RGBA", (round(width * SCALE), round(height * SCALE)), (0, 0, 0, 0)))
 
     @staticmethod
@@ -109,7 +109,7 @@ class Canvas:
         self, x: float, y: float, width: float, height: float, radius: float,
         fill: Color | None = None, outline: Color | None = None, line: float = 1,
     ) -> None:  # fmt: skip
-        """A rectangle with round corners."""
+        """Draw a rectangle with round corners."""
         corners = self._scaled(x, y, x + width, y + height)
         self._draw.rounded_rectangle(corners, radius * SCALE, fill, outline, round(line * SCALE) if outline else 0)
 
@@ -117,29 +117,29 @@ class Canvas:
         self, x: float, y: float, width: float, height: float,
         fill: Color | None = None, outline: Color | None = None, line: float = 1,
     ) -> None:  # fmt: skip
-        """An ellipse in a box."""
+        """Draw an ellipse in a box."""
         corners = self._scaled(x, y, x + width, y + height)
         self._draw.ellipse(corners, fill, outline, round(line * SCALE) if outline else 0)
 
     def polygon(self, points: Sequence[Point], fill: Color) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         self._draw.polygon([(x * SCALE, y * SCALE) for x, y in points], fill)
 
     def line(self, points: Sequence[Point], fill: Color, width: float = 1) -> None:
-        """A line through points."""
+        """Draw a line through points."""
         self._draw.line([(x * SCALE, y * SCALE) for x, y in points], fill, round(width * SCALE))
 
     def text(self, x: float, y: float, text: str, size: int, fill: Color, anchor: str = "lm", bold: bool = False) -> None:
-        """A line of text; the anchor is Pillow's, ``lm`` = left and middle."""
+        """Write a line of text; the anchor is Pillow's, ``lm`` = left and middle."""
         stroke = SCALE * size / 44 if bold else 0  # the built-in font has no bold face
         self._draw.text((x * SCALE, y * SCALE), text, fill, _font(size), anchor, stroke_width=stroke, stroke_fill=fill)
 
     def put(self, picture: Image.Image, x: float, y: float) -> None:
-        """Another picture on top."""
+        """Paste another picture on top."""
         self.image.paste(picture, (round(x * SCALE), round(y * SCALE)), picture)
 
     def suit(self, suit: int, x: float, y: float, size: float, fill: Color) -> None:
-        """A suit around a point, about ``size`` high."""
+        """Draw a suit around a point, about ``size`` high."""
         half = size / 2
         if SUITS[suit] == "d":
             wide = half * 0.78
@@ -164,7 +164,7 @@ class Canvas:
         )  # fmt: skip
 
     def chips(self, x: float, y: float, amount: int) -> float:
-        """Stacks of chips worth ``amount`` around x, standing on y; returns their width."""
+        """Draw stacks of chips worth ``amount`` around x, standing on y; returns their width."""
         piles = []
         for worth, color in _CHIP_COLORS:
             count, amount = divmod(amount, worth)
@@ -189,7 +189,7 @@ class Canvas:
         self.oval(x + 5.5, top + 3, width - 11, height - 6, None, pale, 1)
 
     def button(self, x: float, y: float) -> None:
-        """The dealer button around a point."""
+        """Draw the dealer button around a point."""
         self.oval(x - 17, y - 15, 34, 34, (0, 0, 0, 70))
         self.oval(x - 17, y - 17, 34, 34, IVORY, (168, 160, 140), 1.5)
         self.oval(x - 13, y - 13, 26, 26, None, (206, 198, 178), 1)
@@ -209,7 +209,7 @@ def _heart(x: float, y: float, size: float, up: int) -> list[Point]:
 
 @functools.cache
 def card(number: int | None) -> Image.Image:
-    """A card with its shadow, or the back of one for None."""
+    """Draw a card with its shadow, or the back of a card for None."""
     canvas = Canvas.blank(CARD_WIDTH + 6, CARD_HEIGHT + 8)
     canvas.box(2, 4, CARD_WIDTH, CARD_HEIGHT, 9, (0, 0, 0, 60))
     canvas.box(1, 2, CARD_WIDTH, CARD_HEIGHT, 9, (0, 0, 0, 60))
@@ -227,7 +227,7 @@ def card(number: int | None) -> Image.Image:
 
 
 def _lattice(width: float, height: float) -> Image.Image:
-    """The pattern on the back of a card."""
+    """Draw the pattern on the back of a card."""
     canvas = Canvas.blank(width, height)
     canvas.box(0, 0, width, height, 5, _BACK)
     gap = 12
@@ -245,7 +245,7 @@ def _lattice(width: float, height: float) -> Image.Image:
 
 @functools.cache
 def table(width: int, height: int, left: int, top: int, right: int, bottom: int) -> Image.Image:
-    """The room with a table in it: a wooden rail around lit felt."""
+    """Draw the background and the table: a wooden rail around lit felt."""
     y, x = np.mgrid[0 : height * SCALE, 0 : width * SCALE].astype(np.float32) / SCALE
     away = np.hypot((x - (left + right) / 2) / (right - left), (y - (top + bottom) / 2) / (bottom - top) * 0.8)
     light = np.clip(1.12 - 0.95 * away, 0.45, 1.12)[..., None]
@@ -274,7 +274,7 @@ def table(width: int, height: int, left: int, top: int, right: int, bottom: int)
 
 
 def _stadium(size: tuple[int, int], corners: tuple[int, int, int, int], opacity: int) -> Image.Image:
-    """A mask of a box with half circles for its ends."""
+    """Return a mask of a box with semicircular ends."""
     mask = Image.new("L", size, 0)
     radius = (corners[3] - corners[1]) / 2 * SCALE
     ImageDraw.Draw(mask).rounded_rectangle([c * SCALE for c in corners], radius, opacity)

@@ -1,4 +1,4 @@
-"""The layout of the picture of a table; `artwork` has its parts."""
+"""The layout of the picture of a table; `artwork` draws its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1000, 650
 _TABLE: Final = (24, 56, WIDTH - 24, HEIGHT - 76)
 _MIDDLE: Final = (_TABLE[0] + _TABLE[2]) / 2
 _CARDS_TOP: Final = (98, HEIGHT - 118 - art.CARD_HEIGHT)
-"""Top edge of the cards of the far seat and of the near one."""
+"""Top edge of the cards of the far seat and the near seat."""
 _GAP: Final = 8
 _PLATE: Final = (182, 90)
 """Width and height of the plates left and right of the cards."""
@@ -27,7 +27,7 @@ _PLATE_LEFT: Final = (40, WIDTH - 40 - _PLATE[0])
 
 
 def paint(view: View, rules: Rules, stacks: Mapping[str, int] | None = None) -> NDArray[np.uint8]:
-    """``(HEIGHT, WIDTH, 3)``: the table with the viewer's seat near, player_0 when seen from above."""
+    """Draw the table, ``(HEIGHT, WIDTH, 3)``, with the viewer's seat at the bottom, or player_0 if the view shows all cards."""
     canvas = art.Canvas(art.table(WIDTH, HEIGHT, *_TABLE).copy())
     near = view.seat or 0
     _heading(canvas, view, rules)
@@ -159,7 +159,7 @@ def _banner(canvas: art.Canvas, view: View, rules: Rules) -> None:
 
 
 def _footing(canvas: art.Canvas, view: View) -> None:
-    """The last betting round or draw, and the choices of the seat to act."""
+    """Write the last betting round or draw, and the choices of the seat to act."""
     betting, drawn = wording.betting(view), wording.drawing(view)
     del betting[0][:2]  # the picture shows the blinds
     lines = [f"Round {i + 1}: {', '.join(phrases)}" for i, phrases in enumerate(betting) if phrases]
@@ -177,7 +177,7 @@ def _footing(canvas: art.Canvas, view: View) -> None:
 
 
 def _line(canvas: art.Canvas, y: float, text: str, size: int, color: art.Color) -> None:
-    """A line in the middle, as large as fits."""
+    """Write a centred line, as large as fits."""
     width = WIDTH - 60
     size = art.fitting(text, size, width)
     canvas.text(_MIDDLE, y, art.wrapped(text, size, width)[0], size, color, "mm")

@@ -1,6 +1,6 @@
-"""A table as text a person can read, and as a picture.
+"""The table as text and as a picture.
 
-Both are made from a `View` alone, which holds no hidden card; equal views give equal bytes.
+Both are made from a `View`, which contains no hidden cards; equal views give equal bytes.
 
 >>> from archie_env.game import Game
 >>> game = Game(deck="9c As 9h 2d 7d 3c 7s 4h 2c 5s", dealer=0)
@@ -44,13 +44,13 @@ _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 
 
 def ansi(view: View, rules: Rules, stacks: Mapping[str, int] | None = None, names: tuple[str, str] = SEATS) -> str:
-    """The table as plain text, at most `WIDTH` columns wide and without colours.
+    """Format the table as plain text, at most `WIDTH` columns wide and without colours.
 
     Args:
-        view: the hand as one seat sees it; cards that are None in it are face down.
-        rules: the rules of the game it was taken from.
-        stacks: chips by agent name in a session; those paid in this hand are still among them until it is over.
-        names: the names of the two seats; ``you`` takes its verbs without an s.
+        view: the hand as one seat sees it; hands that are None are shown face down.
+        rules: the rules of the game.
+        stacks: chips by agent name in a session; they include the chips paid in this hand until it is over.
+        names: names of the two seats; ``you`` is conjugated in the second person.
     """
     title, pot = f"Archie (rules {rules.name}): {wording.phase(view, rules)}", f"pot {sum(view.paid)}"
     names = wording.short(names[0], _NAME_WIDTH), wording.short(names[1], _NAME_WIDTH)
@@ -65,7 +65,7 @@ def _row(cells: Iterable[str], widths: Iterable[int], aligns: str) -> str:
 
 
 def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tuple[str, str]) -> list[str]:
-    """One row for each seat, under a heading."""
+    """Return a heading and a row for each seat."""
     rows = [["seat", "position", "cards", "stack", "paid", "draws"]]
     for seat, name in enumerate(names):
         cards, chips = view.hands[seat], wording.stack_of(stacks, seat)
@@ -87,7 +87,7 @@ def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tu
 
 
 def _wrapped(label: str, phrases: Iterable[str], separator: str = ", ") -> list[str]:
-    """``label: phrase, phrase``, broken between phrases where they do not fit."""
+    """Format ``label: phrase, phrase``, wrapped between phrases."""
     whole = (phrase.replace(" ", _NO_BREAK) for phrase in phrases)
     text = f"{f'{label}:'.ljust(_HANG - 1).replace(' ', _NO_BREAK)} {separator.join(whole)}"
     lines = textwrap.wrap(text, WIDTH, subsequent_indent=" " * _HANG, break_on_hyphens=False)
@@ -95,7 +95,7 @@ def _wrapped(label: str, phrases: Iterable[str], separator: str = ", ") -> list[
 
 
 def _story(view: View, names: tuple[str, str]) -> list[str]:
-    """Every betting round and draw so far, in words."""
+    """Describe every betting round and draw so far."""
     betting, drawing = wording.betting(view, names), wording.drawing(view, names)
     lines: list[str] = []
     for r, phrases in enumerate(betting):
@@ -107,7 +107,7 @@ def _story(view: View, names: tuple[str, str]) -> list[str]:
 
 
 def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
-    """The seat to act and its choices."""
+    """Describe the seat to act and its choices."""
     if view.to_act is None:
         return []
     move = "draw" if view.drawing else "act"
@@ -123,7 +123,7 @@ def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
 
 
 def _outcome(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
-    """The winner of each part with the reasons, and the chips."""
+    """Describe the winner of each part of the pot with the reasons, and the net result."""
     if view.result is None:
         return []
     lines: list[str] = []
@@ -138,7 +138,7 @@ def _outcome(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
 
 
 def rgb_array(view: View, rules: Rules, stacks: Mapping[str, int] | None = None) -> NDArray[np.uint8]:
-    """The table as a picture, ``(height, width, 3)`` uint8; needs Pillow (``pip install "archie-env[render]"``)."""
+    """Draw the table, ``(height, width, 3)`` uint8; needs Pillow (``pip install "archie-env[render]"``)."""
     try:
         from archie_env.rendering import picture as _picture
     except ImportError as error:

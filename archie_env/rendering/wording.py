@@ -1,6 +1,6 @@
-"""A view of the table in words, as `render` and the terminal print them: betting, draws and results.
+"""Phrases for betting, draws and results, as `render` and the terminal print them.
 
-Everything is made from a `View`, so no sentence can reveal a hidden card.
+Everything is made from a `View`, so no phrase can reveal a hidden card.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def counted(n: int, noun: str) -> str:
 
 
 def says(name: str, verb: str) -> str:
-    """A name and its verb: ``you call``, ``player_1 calls``."""
+    """Return a name and its verb: ``you call``, ``player_1 calls``."""
     return f"{name} {verb if name == YOU else _THIRD_PERSON.get(verb, verb + 's')}"
 
 
 def phase(view: View, rules: Rules) -> str:
-    """The stage of the hand: ``betting round 2 of 4``."""
+    """Name the stage of the hand: ``betting round 2 of 4``."""
     if view.result is not None:
         return "hand over"
     if view.drawing:
@@ -48,7 +48,7 @@ def phase(view: View, rules: Rules) -> str:
 
 
 def amount(event: Event) -> str:
-    """The chips of a betting action as they follow its verb: `` 2`` after call and bet, `` to 4`` after raise."""
+    """Format the chips of a betting action for after its verb: `` 2`` after call and bet, `` to 4`` after raise."""
     return {"call": f" {event.owed}", "bet": f" {event.to}", "raise": f" to {event.to}"}.get(event.verb, "")
 
 
@@ -60,12 +60,12 @@ def _betting_phrase(event: Event, names: Names) -> str:
 
 
 def betting(view: View, names: Names = SEATS) -> list[list[str]]:
-    """The blinds and actions of each betting round."""
+    """Describe the blinds and actions of each betting round."""
     return [[_betting_phrase(event, names) for event in events] for events in view.betting]
 
 
 def drawing(view: View, names: Names = SEATS) -> list[list[str]]:
-    """The known part of each draw so far, the big blind first."""
+    """Describe the visible part of each draw so far, the big blind first."""
     phrases: list[list[str]] = [[] for _ in range(max(map(len, view.draws)))]
     for seat in (1 - view.dealer, view.dealer):
         for draw, discarded in enumerate(view.draws[seat]):
@@ -76,23 +76,23 @@ def drawing(view: View, names: Names = SEATS) -> list[list[str]]:
 
 
 def choices(view: View) -> list[tuple[int, str]]:
-    """Legal betting actions in words: ``(1, 'call 2')``; discards are not listed one by one."""
+    """Describe the legal betting actions: ``(1, 'call 2')``; discards are not listed."""
     legal = [action for action in view.legal if action < DISCARD]
     return [(action, event.verb + amount(event)) for action, event in zip(legal, view.choices, strict=True)]
 
 
 def discard_numbers(cards: Sequence[int]) -> str:
-    """The number that each card adds to a discard action: ``2c 1, 7d 2``."""
+    """List the number that each card adds to a discard action: ``2c 1, 7d 2``."""
     return ", ".join(f"{format_card(card)} {1 << bit}" for bit, card in enumerate(cards))
 
 
 def signed(chips: int) -> str:
-    """``+4``, ``-4`` or ``0``."""
+    """Format chips as ``+4``, ``-4`` or ``0``."""
     return f"{chips:+d}" if chips else "0"
 
 
 def award_words(award: Award, names: Names = SEATS) -> str:
-    """A part of the pot and its winners: ``High half, 24 to player_0``."""
+    """Name a part of the pot and its winners: ``High half, 24 to player_0``."""
     part = "Whole pot" if award.half == "pot" else f"{award.half.capitalize()} half"
     first, second = award.chips
     if not (first and second):
@@ -101,7 +101,7 @@ def award_words(award: Award, names: Names = SEATS) -> str:
 
 
 def award_reasons(award: Award, rules: Rules, names: Names = SEATS) -> list[str]:
-    """The reasons for an award, the winner's hand first: ``player_0 has wheel, 5-4-3-2-A``."""
+    """List the reasons for an award, the winner's hand first: ``player_0 has wheel, 5-4-3-2-A``."""
     if award.reason in ("fold", "forfeit"):
         past = "folded" if award.reason == "fold" else "gave the hand up"
         return [f"{names[1 - award.winners[0]]} {past}"]
@@ -116,7 +116,7 @@ def award_reasons(award: Award, rules: Rules, names: Names = SEATS) -> list[str]
 
 
 def division_words(result: Result, names: Names = SEATS) -> str:
-    """A name for the division of a split pot, or nothing: ``player_0 scoops``, ``player_1 is quartered``."""
+    """Name a scoop or a quartering, or return an empty string: ``player_0 scoops``, ``player_1 is quartered``."""
     if result.scooped is not None:
         return f"{says(names[result.scooped], 'scoop')}: both halves"
     if result.quartered is not None:
@@ -125,17 +125,17 @@ def division_words(result: Result, names: Names = SEATS) -> str:
 
 
 def net_words(view: View, names: Names = SEATS) -> str:
-    """The net result of a hand: ``player_0 +4, player_1 -4 chips``."""
+    """Format the net result of a hand: ``player_0 +4, player_1 -4 chips``."""
     if view.result is None:
         return ""
     return ", ".join(f"{name} {signed(net)}" for name, net in zip(names, view.result.net, strict=True)) + " chips"
 
 
 def short(name: str, most: int) -> str:
-    """A name of at most so many characters."""
+    """Shorten a name to at most this many characters."""
     return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
 def stack_of(stacks: Mapping[str, int] | None, seat: int) -> int | None:
-    """The chips of a seat in a session."""
+    """Return the chips of a seat in a session."""
     return None if stacks is None else stacks.get(SEATS[seat])

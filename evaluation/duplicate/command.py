@@ -27,16 +27,16 @@ from evaluation.tournament.crosstable import Crosstable, crosstable, format_cros
 
 _LOG: Final = logging.getLogger(__name__)
 MOST_DEALS: Final = 10_000_000
-"""Deals after which a match with ``--until`` ends in any case."""
+"""Maximum number of deals of a match with ``--until``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Play every deal twice with seats swapped; the sample is the deal pair.  Two agents play a match, more a crosstable."""
+    """Play every deal twice with seats swapped; the deal pair is the sample.  Two agents play a match, more a crosstable."""
 
     agents: Agents
     deals: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {DEALS})")] = None
-    """Deal pairs in each match; with --until the most that are played, ten million by default."""
+    """Deal pairs in each match; with --until the maximum, ten million by default."""
     until: Annotated[float | None, arg(metavar="W", help_behavior_hint="")] = None
     """Stop when the anytime-valid 95 %% interval, from end to end, is narrower than W mbb/hand."""
     seed: Seed = 0
@@ -51,25 +51,25 @@ class Options:
     """Stop at a player's first fault instead of forfeiting the hand."""
     time_limit: TimeLimit = None
     probabilities: bool = False
-    """Ask players for probabilities, check them and draw the actions here."""
+    """Ask players for probabilities, check them and sample the actions here."""
     secret_seed: SecretSeed = None
     json: JsonFile = None
     write_every: Annotated[float, arg(metavar="SECONDS")] = WRITE_EVERY
-    """How often results so far are written to that file."""
+    """Time between two writings of intermediate results to that file."""
     resume: Resume = False
 
     @property
     def single(self) -> bool:
-        """Whether a match is played and not a crosstable."""
+        """Whether to play a match rather than a crosstable."""
         return len(self.agents) == 2 and not self.crosstable
 
     @property
     def pairs(self) -> int:
-        """Deal pairs in each match, at most."""
+        """Maximum number of deal pairs in each match."""
         return self.deals if self.deals is not None else DEALS if self.until is None else MOST_DEALS
 
     def check(self) -> None:
-        """Raise `ArchieError` for options that make no sense together."""
+        """Raise `ArchieError` for options that contradict each other."""
         if len(self.agents) < 2:
             raise ArchieError(f"{len(self.agents)} players: expected at least 2")
         if self.resume and self.json is None:
@@ -152,7 +152,7 @@ def _play_on(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command and return its exit status."""
 
     def stopped(options: Options) -> str:
         return f"interrupted; --resume continues from {options.json}" if options.json else "interrupted"

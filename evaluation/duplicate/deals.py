@@ -1,6 +1,6 @@
-"""The deals of a duplicate match, each played twice, and the random numbers that its players get.
+"""The deals of a duplicate match, each played twice, and the generators of its players.
 
-A player sees its own rows and its generator.  Neither shows the seed of the cards, nor which two of its hands are one deal: in
+A player sees its own rows and its generator.  Neither reveals the seed of the cards, nor which two hands belong to one deal: in
 one of them it holds the cards that its opponent holds in the other.
 """
 
@@ -24,7 +24,7 @@ SECRET_BYTES: Final = 32
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret seed in a file of exactly `SECRET_BYTES` random bytes; raises `ArchieError` for any other file."""
+    """Read a secret seed from a file of exactly `SECRET_BYTES` random bytes; raises `ArchieError` for any other file."""
     if not path.is_file():
         raise ArchieError(f"secret seed {path}: expected a file of {SECRET_BYTES} random bytes, found no file")
     try:
@@ -39,12 +39,12 @@ def read_secret(path: Path) -> bytes:
 
 
 def secret_hash(secret: bytes) -> str:
-    """SHA-256 of a secret seed: shown before a match, it proves afterwards that the cards were fixed in advance."""
+    """Return the SHA-256 of a secret seed: published before a match, it proves that the cards were fixed in advance."""
     return hashlib.sha256(secret).hexdigest()
 
 
 def seed_of_deals(seed: int, secret: bytes | None = None) -> int:
-    """The seed of the cards: ``seed`` itself, or a number that follows from the secret and from ``seed``."""
+    """Return the seed of the cards: ``seed`` itself, or a hash of the secret and ``seed``."""
     if secret is None:
         return seed
     hashed = hashlib.blake2b(str(seed).encode(), digest_size=32, key=secret, person=b"deals")
@@ -55,34 +55,34 @@ class DealPairs:
     """Deals ``first`` to ``first + deals - 1``, each as two hands: seat 0 is the dealer of one and seat 1 of the other.
 
     Args:
-        first: number of the first deal.
-        deals: how many.
-        seed: of the match.
-        secret: the secret seed of the match, if it has one.
-        shuffled: let the hands stand in a private order, so that players can't pair them.
+        first: index of the first deal.
+        deals: number of deals.
+        seed: seed of the match.
+        secret: secret seed of the match, if it has one.
+        shuffled: order the hands by a private permutation, so that players can't pair them.
     """
 
     def __init__(self, first: int, deals: int, seed: int, secret: bytes | None = None, shuffled: bool = True) -> None:
         source, key = (seed, ()) if secret is None else (secret, (seed,))
         order = np.arange(2 * deals)
-        if shuffled:  # apart by dealer, which every row shows anyway: kernels are faster on hands that are alike
+        if shuffled:  # separately by dealer, which every row shows anyway: kernels are faster on similar hands
             both = private_generator(source, *key, "order", first).permuted(order.reshape(-1, 2), axis=0)
             order = both.T.ravel()
         self.order: NDArray[np.int64] = order
-        """``(2 * deals,)``: hand ``order[k]`` of the deals in order, two for each, stands at place k."""
+        """``(2 * deals,)``: the hand at index k is hand ``order[k]`` of the deals in order, two for each."""
         self.numbers: NDArray[np.int64] = 2 * first + order
-        """``(2 * deals,)``: hands of the whole match; hand h belongs to deal ``h // 2``."""
+        """``(2 * deals,)``: indices of the hands in the whole match; hand h belongs to deal ``h // 2``."""
         self.indices, self.dealers = self.numbers // 2, order % 2
         self.seed = seed_of_deals(seed, secret)
-        """Of the cards."""
+        """Seed of the cards."""
         self._rngs = [private_generator(source, *key, "player", seat, first) for seat in (0, 1)]
 
     def play_out(self, hands: Hands, umpires: Sequence[Umpire]) -> None:
-        """Play ``hands``, dealt by `indices`, `dealers` and `seed`, to their end; ``umpires`` by seat."""
+        """Play ``hands``, dealt with `indices`, `dealers` and `seed`, to the end; ``umpires`` are indexed by seat."""
         hands.take_turns(lambda seat: umpires[seat].play(hands, seat, self.numbers, self._rngs[seat]))
 
     def paired(self, by_hand: NDArray[Any]) -> NDArray[Any]:
-        """``(2 * deals, ...) -> (deals, 2, ...)``: numbers of hands by deal; seat 0 is the dealer of each deal's first hand."""
+        """``(2 * deals, ...) -> (deals, 2, ...)``: group values of hands by deal; seat 0 deals the first hand of each."""
         result = np.empty_like(by_hand)
         result[self.order] = by_hand
         return result.reshape(-1, 2, *by_hand.shape[1:])

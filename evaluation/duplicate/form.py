@@ -1,4 +1,4 @@
-"""The form of a match in a result file, against which every value that is read is checked."""
+"""The form of a match in a result file; every value read from a file is checked against it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HASH = r"^[0-9a-f]{64}$"
 
 
 class MatchForm(Form):
-    """See `evaluation.duplicate.match.MatchResult`; further keys are for the reader."""
+    """See `evaluation.duplicate.match.MatchResult`; other keys are ignored."""
 
     a: Line
     b: Line

@@ -1,7 +1,7 @@
 """Duplicate matches: every deal is played twice, with seats swapped and per-seat replacement cards.
 
-Each position's cards are the same in both hands of a deal, whatever anyone discards, so the luck of the cards cancels and the
-deal pair is the sample.
+Each position gets the same cards in both hands of a deal, whatever the discards, so most of the luck cancels.  The deal pair is
+the sample.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evaluation.players import player_name
 from evaluation.results import checked
 
 DEALS = 20_000
-"""Deal pairs of a match unless another number is asked for."""
+"""Default number of deal pairs in a match."""
 CHUNK = 1024
 """Deals played side by side."""
 
@@ -37,44 +37,43 @@ Folds = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class MatchResult:
-    """What ``a`` won from ``b``."""
+    """The result of ``a`` against ``b``."""
 
     a: str
     b: str
     rules: Rules
     seed: int
     totals: PairTotals
-    """Of a's chips."""
+    """Sums of a's net chips."""
     folds: Folds
     seconds: float = field(compare=False)
     faults: tuple[Faults, Faults] = (Faults(), Faults())
-    """Of a and of b."""
+    """Faults of a and of b."""
     sequence: PairSequence | None = field(default=None, compare=False)
-    """For intervals that are valid at a stop that depends on the results; depends a little on how deals are cut into chunks.
-    None in files from before there was one."""
+    """State of the anytime-valid interval, which depends slightly on the chunk size; None in files of version 0.1."""
     secret: str | None = None
-    """SHA-256 of the secret seed; None if the cards follow from ``seed`` alone."""
+    """SHA-256 of the secret seed; None if ``seed`` alone determines the cards."""
 
     @property
     def hands(self) -> int:
-        """Hands played, two for each deal."""
+        """Number of hands, two for each deal."""
         return 2 * self.totals.deals
 
     @property
     def chips(self) -> Estimate:
-        """Chips a won per hand."""
+        """Winnings of a in chips per hand."""
         return self.totals.per_hand
 
     @property
     def mbb(self) -> Estimate:
-        """Thousandths of a big blind a won per hand."""
+        """Winnings of a in thousandths of a big blind per hand."""
         return self.chips * self.rules.mbb_per_chip
 
     @property
     def anytime_interval(self) -> tuple[float, float]:
-        """In mbb per hand; holds the truth at all times at once with 95 %, so that results may decide when to stop.
+        """95 % interval in mbb per hand that is valid at all times at once, so that results may decide when to stop.
 
-        Wider than ``mbb.interval``, which is for a number of deals fixed in advance.
+        It is wider than ``mbb.interval``, which is valid for a number of deals fixed in advance.
         """
         if self.sequence is None:
             raise ArchieError(
@@ -85,17 +84,17 @@ class MatchResult:
 
     @property
     def folded(self) -> tuple[float, float]:
-        """Shares of all hands that a and b folded."""
+        """Fractions of all hands that a and b folded."""
         a, b = (sum(by_position) / self.hands for by_position in self.folds)
         return a, b
 
     @property
     def shown_down(self) -> float:
-        """Share of hands that reached showdown."""
+        """Fraction of hands that reached showdown."""
         return 1 - (sum(map(sum, self.folds)) + self.faults[0].total + self.faults[1].total) / self.hands
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` needs the totals, the figures are for the reader and missing before the second deal."""
+        """Plain values.  `from_dict` ignores the ``figures``, which are for people and missing before the second deal."""
         return {
             "a": self.a,
             "b": self.b,
@@ -133,7 +132,7 @@ class MatchResult:
 
 
 def _play_chunk(umpires: Sequence[Umpire], pairs: DealPairs, rules: Rules) -> tuple[PairTotals, NDArray[np.int64]]:
-    """What seat 0 won, and the folds ``(2, 2)`` by seat and position."""
+    """Play one chunk; return the totals of seat 0, and the folds ``(2, 2)`` by seat and position."""
     hands = Hands(pairs.indices, pairs.dealers, rules, pairs.seed)
     pairs.play_out(hands, umpires)
     won, folded = pairs.paired(hands.net[:, 0]), pairs.paired(hands.games["folded"])  # folded: position + 1, or 0
@@ -159,34 +158,34 @@ def play_match(
     earlier: MatchResult | None = None,
     written: Callable[[MatchResult], None] | None = None,
 ) -> MatchResult:
-    """Play ``deals`` deals twice each.
+    """Play a duplicate match.
 
     Args:
-        a: one player.
-        b: the other; the result is what a won from b.
+        a: the player whose winnings are reported.
+        b: its opponent.
         deals: deal pairs, at least 2.
-        seed: fixes the cards and, with ``chunk``, the players' random numbers.
+        seed: determines the cards and, together with ``chunk``, the players' random numbers.
         rules: a preset's name or a `Rules` value.
-        chunk: deals played side by side; players that choose at random play differently under another value.
-        progress: called with the number of deals played since it was last called.
-        strict: raise at the first fault of a player, instead of forfeiting the hand, counting the fault in the result and
-            going on (see `evaluation.duplicate.umpire`).
-        time_limit: seconds a player may take for one call, or None (see `evaluation.players.TimedCalls` for its limits); a
-            pair: a's and b's.
-        probabilities: ask for probabilities and draw the actions here, instead of asking for actions.
-        until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than so many mbb per hand;
-            ``deals`` is then the most that are played.
-        error: go on beyond ``deals``, in whole chunks, until the standard error is at most so many mbb per hand.  When that is
-            depends on how results spread and not on who is ahead, so with thousands of deals intervals stay what they are (Chow
-            and Robbins 1965).
-        secret: secret bytes that the cards and the players' random numbers follow from, beside ``seed``; the result holds their
-            SHA-256.  Without them the cards follow from the seed alone, as in the environments.
-        earlier: the first part of this match, as ``written`` got it; it ends as if it had never been interrupted.
-        written: called with the result so far after each chunk.
+        chunk: deals played side by side; stochastic players play differently under another value.
+        progress: called with the number of deals played since its last call.
+        strict: raise at a player's first fault, instead of forfeiting the hand, counting the fault and continuing (see
+            `evaluation.duplicate.umpire`).
+        time_limit: seconds for one call of a player, or None (see `evaluation.players.TimedCalls` for its limits); a pair gives
+            a's and b's.
+        probabilities: ask for probabilities and sample the actions here, instead of asking for actions.
+        until: stop as soon as the anytime-valid 95 % interval, from end to end, is narrower than this many mbb per hand;
+            ``deals`` is then the maximum.
+        error: continue beyond ``deals``, in whole chunks, until the standard error is at most this many mbb per hand.  The stop
+            depends on the variance of the results and not on their mean, so with thousands of deals ordinary intervals remain
+            valid (Chow and Robbins 1965).
+        secret: secret bytes that determine the cards and the players' random numbers together with ``seed``; the result holds
+            their SHA-256.  Without them the seed alone determines the cards, as in the environments.
+        earlier: the first part of this match, as ``written`` received it; the result is the same as without an interruption.
+        written: called with the intermediate result after each chunk.
 
     Raises:
-        IllegalActionError: if strict, naming the player and the position; the match ends.
-        ArchieError: for arguments that make no match, and for other faults if strict.
+        IllegalActionError: if strict, naming the player and the position.
+        ArchieError: for invalid arguments, and if strict for other faults.
     """
     rules = as_rules(rules)
     for name, number, least in (("deals", deals, 2), ("chunk", chunk, 1), ("seed", seed, 0)):
@@ -236,12 +235,12 @@ def play_match(
 
 
 def _enough(result: MatchResult, deals: int, error: float | None) -> bool:
-    """Whether a match has its deals and, where it is to be known so well, its standard error."""
+    """Whether a match has enough deals and, if a standard error is asked for, a standard error small enough."""
     return result.totals.deals >= deals and (error is None or result.mbb.standard_error <= error)
 
 
 def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chunk: int, beyond: bool) -> None:
-    """Refuse a first part that is not of this match."""
+    """Raise `ArchieError` unless ``earlier`` is a first part of this match."""
     for name in ("a", "b", "rules", "seed", "secret"):
         had, wanted = getattr(earlier, name), getattr(expected, name)
         if had != wanted:
@@ -255,7 +254,7 @@ def _check_earlier(earlier: MatchResult, expected: MatchResult, deals: int, chun
 
 
 def _narrower(result: MatchResult, width: float | None) -> bool:
-    """Whether the anytime-valid interval is narrower than so many mbb."""
+    """Whether the anytime-valid interval is narrower than ``width`` mbb per hand."""
     if width is None or result.totals.deals < 2:
         return False
     low, high = result.mbb.interval

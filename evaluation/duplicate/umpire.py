@@ -1,7 +1,7 @@
-"""What happens in a match when a policy does not answer as it should: the hand is forfeited and the match goes on.
+"""Faults of a player in a match: a late, malformed or illegal answer forfeits the hand, and the match continues.
 
-A forfeited hand costs the player at fault what it has paid into the pot so far, and the other player wins just that.  Checking,
-standing pat and folding to the first wager never costs more, so no fault earns what legal play could not have had.
+The player at fault loses the chips that it has paid into the pot, and the opponent wins them.  To check, stand pat and fold to
+the first wager never costs more, so a player can't gain by a fault.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from evaluation.players import (
 from evaluation.results import Line
 
 REPORTS: Final = 5
-"""Faults of each player that are reported with their position; all are counted."""
+"""Number of faults of each player that are reported with their position; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The hands one player forfeited."""
+    """The hands that one player forfeited."""
 
     counts: Mapping[Line, NonNegativeInt] = field(default_factory=dict)
     """Hands by kind, those of `archie_env.errors.FAULT_KINDS` that occurred."""
     reports: tuple[Line, ...] = ()
-    """The first `REPORTS` in words, each with its position."""
+    """Descriptions of the first `REPORTS` faults, each with its position."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """What else is worth telling of a player that is a process, such as how often it was started again."""
 
     @property
     def total(self) -> int:
-        """Hands forfeited."""
+        """Number of hands forfeited."""
         return sum(self.counts.values())
 
     @property
@@ -87,14 +87,14 @@ class Faults:
 
 
 class _Raised(NamedTuple):
-    """What a policy raised, and its text."""
+    """An exception that a policy raised, and its description."""
 
     error: BaseException
     text: str
 
 
 class Failure(NamedTuple):
-    """Why an answer can't be played."""
+    """The reason that an answer can't be played."""
 
     kind: str
     reason: str
@@ -108,7 +108,7 @@ class _Partly(NamedTuple):
 
 
 def forfeit(hands: Hands, places: NDArray[np.int64]) -> None:
-    """End hands as lost by the player to act: it pays what it has put into the pot, which the other wins."""
+    """End hands as forfeits of the player to act, which loses the chips that it has paid."""
     games = hands.games
     turn = games["turn"][places]
     paid = games["paid"][places, turn]
@@ -117,16 +117,16 @@ def forfeit(hands: Hands, places: NDArray[np.int64]) -> None:
 
 
 class Umpire:
-    """Asks one policy for its actions through one match, and rules on what comes back.
+    """Asks one policy for its actions in one match, checks the answers and plays them.
 
     Args:
         policy: the player.
-        rules: what is played.
+        rules: the rules of the game.
         strict: raise at the first fault instead of forfeiting the hand.
-        time_limit: seconds a call may take, or None; whoever takes longer forfeits every hand from then on.
-        probabilities: ask for probabilities, check them and draw the action here, instead of calling ``act``.  Always done for
-            policies whose ``act`` is that of `StochasticPolicy`, which does the same with the same random numbers.
-        faults: those of an earlier part of the match.
+        time_limit: seconds for one call, or None; a player that exceeds it forfeits all hands from then on.
+        probabilities: ask for probabilities, check them and sample the action here, instead of calling ``act``.  This is always
+            done for policies that inherit ``act`` from `StochasticPolicy`, which samples with the same random numbers.
+        faults: faults in an earlier part of the match.
     """
 
     def __init__(
@@ -141,14 +141,14 @@ class Umpire:
         self.policy, self.name, self.rules, self.strict = policy, player_name(policy), rules, strict
         self._faults = faults or Faults()
         self.chances: NDArray[np.float32] = np.empty((0, 0), np.float32)
-        """``(n, a)``: the probabilities that the last actions were drawn from, if they were drawn here."""
+        """``(n, a)``: the probabilities from which the last actions were sampled, if they were sampled here."""
         self._probabilities = probabilities or getattr(type(policy), "act", None) is StochasticPolicy.act
         self._disqualified = self._faults.disqualified
         self._timed = None if time_limit is None else TimedCalls(time_limit)
 
     @property
     def faults(self) -> Faults:
-        """So far."""
+        """Faults so far."""
         if isinstance(self.policy, BotPolicy | StochasticBotPolicy) and (remarks := self.policy.bot.remarks()):
             return replace(self._faults, remarks=(*self._faults.remarks, *remarks)[:REPORTS])
         return self._faults
@@ -161,20 +161,20 @@ class Umpire:
             self.policy.close()
 
     def play(self, hands: Hands, seat: int, numbers: NDArray[np.int64], rng: np.random.Generator) -> int:
-        """Play one action in each hand in which ``seat`` is to act, or forfeit it.
+        """Play one action in each hand in which ``seat`` is to act, or forfeit the hand.
 
         Args:
-            hands: in any order.
-            seat: the policy's.
-            numbers: of the hands in the match, two for each deal: hand h belongs to deal ``h // 2``.
-            rng: what the policy draws from.
+            hands: hands in any order.
+            seat: the seat of the policy.
+            numbers: index of each hand in the match; hand h belongs to deal ``h // 2``.
+            rng: the generator passed to the policy.
 
         Returns:
-            How many hands were waiting.
+            The number of hands in which the seat was to act.
 
         Raises:
-            IllegalActionError, ProbabilityError, TimeLimitError: if strict; and whatever the policy raises.
-            PlayerLeftError: the person left, which is no fault.
+            IllegalActionError, ProbabilityError, TimeLimitError: if strict, and any exception of the policy.
+            PlayerLeftError: if a person left, which is not a fault.
         """
         places, rows, masks = hands.waiting(seat)
         if not len(places):
@@ -199,7 +199,7 @@ class Umpire:
 
     @staticmethod
     def _played(hands: Hands, places: NDArray[np.int64], actions: NDArray[Any]) -> bool:
-        """Play actions if all are legal, which the engine finds out fastest."""
+        """Play the actions if all are legal; the engine checks that fastest."""
         try:
             hands.play(places, actions)
         except IllegalActionError:
@@ -207,7 +207,7 @@ class Umpire:
         return True
 
     def _ask(self, rows: NDArray[np.int8], masks: NDArray[np.int8], rng: np.random.Generator) -> NDArray[Any] | _Raised:
-        """Ask the policy, undisturbed by what it does to the process; raises KeyboardInterrupt only at Ctrl-C or SIGTERM."""
+        """Ask the policy under a `Guard`; raises KeyboardInterrupt only for a real Ctrl-C or SIGTERM."""
         policy = self.policy
 
         def call() -> NDArray[Any] | _Raised:
@@ -274,9 +274,9 @@ class Umpire:
         rng: np.random.Generator,
         outcome: NDArray[Any] | _Partly | Failure,
     ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Actions ``(n,)``, and by row why some have none.
+        """Return actions ``(n,)``, and the failures by row.
 
-        An outcome that is useless as a whole is asked for again in halves, down to the rows that are to blame.
+        If the whole batch failed, the policy is asked again about each half, down to the rows at fault.
         """
         n = len(rows)
         if not isinstance(outcome, Failure):
@@ -293,7 +293,7 @@ class Umpire:
     def _inspect(
         self, outcome: NDArray[Any] | _Partly, masks: NDArray[np.int8], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """As `_sift`, for an answer of the right shape and kind."""
+        """Return the same as `_sift`, for an answer of the right shape and type."""
         answer, told = outcome if isinstance(outcome, _Partly) else (outcome, {})
         n, failures = len(masks), dict[int, Failure]()
         if self._probabilities:
@@ -303,7 +303,7 @@ class Umpire:
                 failures[k] = Failure(PROBABILITIES, probability_text(answer[k], masks[k]))
             with np.errstate(over="ignore"):
                 self.chances = answer.astype(np.float32)
-            self.chances[bad] = masks[bad]  # any row will do: one number is drawn for each, so that no fault shifts the others
+            self.chances[bad] = masks[bad]  # any distribution: one random number per row, so that a fault shifts no other row
             return sample(self.chances, rng), failures | told
         inside = (answer >= 0) & (answer < masks.shape[1])
         actions = np.where(inside, answer, 0).astype(np.int64)
@@ -318,7 +318,7 @@ class Umpire:
         masks: NDArray[np.int8],
         numbers: NDArray[np.int64],
     ) -> None:
-        """Count faults and put the first into words, by deal; raise the first if strict."""
+        """Count faults and describe the first ones, in the order of deals; raise the first if strict."""
         kinds, reports = list[str](), list[str]()
         for k in sorted(failures, key=lambda k: int(numbers[k])):
             failure = failures[k]

@@ -4,7 +4,7 @@ python -m evaluation.pictures rule_based --out results/rule_based
 python -m evaluation.pictures ppo:runs/first/policy.npz --against rule_based --deals 50000 --out results/first
 python -m evaluation.pictures --curves runs/seed1 runs/seed2 runs/seed3 --out results/curves
 
-The first two write ``habits.png``, ``starting_hands.png`` and their counts, ``habits.json``; the last one writes
+The first two write ``play_style.png``, ``starting_hands.png`` and their counts, ``play_style.json``; the last one writes
 ``learning_curves.png`` from TensorBoard's event files.
 """
 
@@ -24,7 +24,7 @@ from archie_env.files import check_replaceable, locked, make_folder
 from evaluation.command import RulesName, Seed, run_command
 from evaluation.pictures.charts import write_play_style, write_starting_hands
 from evaluation.pictures.learning_curves import read_curves, write_curves
-from evaluation.pictures.play_style import ITSELF, Habits, watch
+from evaluation.pictures.play_style import ITSELF, PlayStyle, watch
 from evaluation.results import check_picture, write_json
 
 
@@ -59,8 +59,10 @@ def _check(options: Options) -> None:
     """Raise `ArchieError` for files in the folder that would be lost."""
     names = ["learning_curves.png"] if options.curves else []
     if options.agent is not None:
-        check_replaceable(options.out / "habits.json", lambda path: Habits.from_dict(json.loads(path.read_text("utf-8"))))
-        names += ["habits.png", "starting_hands.png"]
+        check_replaceable(
+            options.out / "play_style.json", lambda path: PlayStyle.from_dict(json.loads(path.read_text("utf-8")))
+        )
+        names += ["play_style.png", "starting_hands.png"]
     for name in names:
         check_replaceable(options.out / name, check_picture)
 

@@ -1,4 +1,4 @@
-"""Every player against every other on the same deals, in this process."""
+"""Crosstables: a match between every two players, all on the same deals, in this process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Crosstable:
 
     @property
     def table(self) -> Table:
-        """Means and standard errors in mbb per hand; the second player of a name is called ``NAME (2)``."""
+        """Means and standard errors in mbb per hand; a second player of the same name is listed as ``NAME (2)``."""
         seen = [self.names[: i + 1].count(name) for i, name in enumerate(self.names)]
         names = [name if k == 1 else f"{name} ({k})" for name, k in zip(self.names, seen, strict=True)]
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i + 1, len(self.names))]
@@ -71,8 +71,8 @@ def crosstable(
         rules: a preset's name or a `Rules` value.
         chunk: deals played side by side.
         progress: called with the number of deals played since it was last called.
-        earlier: the results of a crosstable given to ``written``: one for each match that was begun.
-        written: called with the results so far after each chunk.
+        earlier: results of an interrupted crosstable as ``written`` received them, one for each match begun.
+        written: called with the intermediate crosstable after each chunk.
         conduct: further keywords of `evaluation.duplicate.match.play_match`, such as ``strict`` and ``time_limit``.
     """
     if len(policies) < 2:
@@ -97,7 +97,7 @@ def crosstable(
 
 
 def format_crosstable(of: Crosstable, markdown: bool = False) -> str:
-    """Format the winnings of the row against the column, with marks for significance as in tournaments."""
+    """Format the winnings of the row against the column, with the significance marks of tournaments."""
     values, first = of.table, of.results[0]
     rows = crosstable_rows(values, range(len(values)), digits=0, aligned=not markdown)
     levels = ", ".join(f"{stars} p < {level:g}" for level, stars in reversed(MARKS))

@@ -1,4 +1,4 @@
-"""The picture of a tournament."""
+"""The crosstable of a tournament as a heat map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _number(value: float) -> str:
 
 
 def write_crosstable(standings: Standings, path: Path) -> None:
-    """Row against column, best total first, with the totals at the right."""
+    """Draw the crosstable, best total first, with the totals at the right."""
     table, order = standings.table, standings.order
     labels, n = short_names(table.names), len(order)
     longest = max(map(len, labels))
@@ -62,7 +62,7 @@ def write_crosstable(standings: Standings, path: Path) -> None:
         if turned:
             for text in axes.get_xticklabels():
                 text.set(rotation=30, ha="left", rotation_mode="anchor")
-        figure.text(0.02, 1 - 0.3 / height, "Who beats whom", fontsize=14, weight="bold", va="center")
+        figure.text(0.02, 1 - 0.3 / height, "Crosstable", fontsize=14, weight="bold", va="center")
         line = "Winnings of the row against the column, milli-big-blinds per hand ± 95 % interval"
         figure.text(0.02, 1 - 0.58 / height, line, color=FAINT, fontsize=9, va="center")
         levels = ", ".join(f"< {level:g} {stars}" for level, stars in reversed(MARKS))

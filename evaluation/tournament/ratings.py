@@ -1,6 +1,6 @@
-"""What a table of matches proves about its players: marks, rankings and ratings.
+"""Statistics of a table of matches: adjusted p values, rankings and ratings.
 
-The cells of a tournament are played on different deals, so they are independent and their standard errors add up as such.
+The cells of a tournament are played on different deals, so they are independent, and so are their errors.
 
 >>> table = Table.of(("fox", "hen"), {(0, 1): (Estimate(80.0, 10.0), 20_000)})
 >>> [(standing.name, standing.value.mean) for standing in totals(table)]
@@ -24,9 +24,9 @@ from evaluation.estimates import Estimate
 Floats = NDArray[np.float64]
 
 SESSION: Final = 10
-"""Deals of a session, 20 hands: many enough that their sum is about normal, too few for most wins to be certain."""
+"""Deals of a session (20 hands): enough for a nearly normal sum, too few for most wins to be certain."""
 SURE: Final = 0.9999
-"""The chance of being ahead after a session counts at most this: certainty would put an infinite distance between ratings."""
+"""Upper limit of the probability of being ahead after a session: certainty would mean an infinite difference of ratings."""
 AVERAGE: Final = 1500.0
 """The mean of all ratings."""
 _POINTS: Final = 400 / math.log(10)
@@ -40,7 +40,7 @@ class Table:
 
     names: tuple[str, ...]
     means: Floats
-    """``(n, n)``: what the row won from the column, per hand in any unit; antisymmetric."""
+    """``(n, n)``: winnings of the row against the column, per hand in any unit; antisymmetric."""
     errors: Floats
     """``(n, n)``: standard errors of the means; symmetric."""
     deals: NDArray[np.int64]
@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, names: Sequence[str], cells: Mapping[tuple[int, int], tuple[Estimate, int]]) -> Table:
-        """From what i won from j and the deals it took, for each pair of players once, in either order."""
+        """Make a table from the winnings of i against j and the number of deals, for each pair of players in either order."""
         n = len(names)
         if n < 2:
             raise ArchieError(f"{n} players: expected at least 2")
@@ -69,7 +69,7 @@ class Table:
         return len(self.names)
 
     def cell(self, row: int, column: int) -> Estimate:
-        """What the row won from the column."""
+        """Winnings of the row against the column."""
         return Estimate(float(self.means[row, column]), float(self.errors[row, column]))
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -77,7 +77,7 @@ class Table:
         return [(i, j) for i in range(len(self)) for j in range(i + 1, len(self))]
 
     def total(self, row: int, among: Sequence[int]) -> Estimate:
-        """What the row won on average from the others ``among`` these players."""
+        """Mean winnings of the row against the others ``among`` these players."""
         others = [j for j in among if j != row]
         return Estimate(
             math.fsum(self.means[row, others]) / len(others), math.sqrt(math.fsum(self.errors[row, others] ** 2)) / len(others)
@@ -85,14 +85,14 @@ class Table:
 
 
 def p_value(estimate: Estimate) -> float:
-    """The chance of a mean at least this far from 0, either way, if nobody were better; by the normal approximation."""
+    """Two-sided p value of the hypothesis that neither player is better, by the normal approximation."""
     return math.erfc(abs(estimate.significance) / math.sqrt(2))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values adjusted for having looked at all of them (Holm 1979), in the order given.
+    """Adjust p values for multiple comparisons (Holm 1979), in the order given.
 
-    The chance that even one of those below a level is there by luck alone is below that level.
+    The probability that any adjusted value falls below a level by luck alone is below that level.
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, least = [0.0] * len(order), 0.0
@@ -103,7 +103,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def adjusted_p_values(table: Table) -> Floats:
-    """``(n, n)``: of every cell, adjusted over all pairs of players; 1 on the diagonal."""
+    """``(n, n)``: p values of the cells, adjusted over all pairs of players; 1 on the diagonal."""
     adjusted = np.ones((len(table), len(table)))
     pairs = table.pairs()
     for (i, j), p in zip(pairs, holm([p_value(table.cell(i, j)) for i, j in pairs]), strict=True):
@@ -113,24 +113,24 @@ def adjusted_p_values(table: Table) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A player's place in a ranking and the figure that put it there."""
+    """A player and its value in a ranking."""
 
     name: str
     value: Estimate
 
 
 def totals(table: Table) -> list[Standing]:
-    """The mean over all opponents, each counting the same, best first; of equals the one named first."""
+    """Rank by the unweighted mean over all opponents, best first; equals keep the order of the table."""
     everyone = range(len(table))
     standings = [Standing(table.names[i], table.total(i, everyone)) for i in everyone]
     return sorted(standings, key=lambda standing: -standing.value.mean)
 
 
 def run_off(table: Table) -> list[Standing]:
-    """Instant run-off: the worst total among those left leaves, again and again; best first.
+    """Rank by instant run-off, best first: the player with the worst total is eliminated until one is left.
 
-    Each value is the total among those that were left when the player left; the winner's is against the last one.  Beating
-    weak players by more than others do doesn't help once they have left.  Of equals the one named last leaves.
+    Each value is the total among the players left at the elimination; the winner's is against the last one eliminated.  Beating
+    weak players by a large margin doesn't help once they are gone.  Of equals the last in the table is eliminated.
     """
     left, gone = list(range(len(table))), []
     while len(left) > 1:
@@ -144,9 +144,9 @@ def run_off(table: Table) -> list[Standing]:
 
 
 def ahead(table: Table, session: int = SESSION) -> tuple[Floats, Floats]:
-    """Chances that the row is ahead of the column after a session, and their standard errors, ``(n, n)`` both.
+    """Probabilities that the row is ahead of the column after a session, and their standard errors, both ``(n, n)``.
 
-    The sum of a session's deals is taken as normal with the mean and the spread seen.
+    The sum over a session is assumed to be normal, with the observed mean and standard deviation.
     """
     n = len(table)
     chances, errors = np.full((n, n), 0.5), np.zeros((n, n))
@@ -166,10 +166,10 @@ def ahead(table: Table, session: int = SESSION) -> tuple[Floats, Floats]:
 
 
 def fit(chances: Floats) -> Floats:
-    """``(n,)``: the log strengths, 0 on average, whose Bradley-Terry chances come nearest to ``(n, n)``, by likelihood.
+    """``(n,)``: maximum-likelihood Bradley-Terry log strengths for probabilities ``(n, n)``, with mean 0.
 
-    At the solution every player's expected number of won sessions is what it was: the likelihood is concave, and Newton's
-    method with halved steps finds its top.
+    The likelihood is concave; Newton's method with halved steps finds the maximum, at which every player's expected number of
+    won sessions equals the given one.
     """
     n = len(chances)
     off = ~np.eye(n, dtype=np.bool_)
@@ -200,7 +200,7 @@ def _model(strengths: Floats) -> Floats:
 
 
 def _curvature(model: Floats) -> Floats:
-    """``(n, n)``: minus the second derivatives of the log likelihood; singular, as only differences matter."""
+    """``(n, n)``: negative Hessian of the log likelihood; singular, as only differences of strengths matter."""
     weights = model * (1 - model)
     np.fill_diagonal(weights, 0.0)
     curvature: Floats = np.diag(weights.sum(axis=1)) - weights
@@ -208,11 +208,10 @@ def _curvature(model: Floats) -> Floats:
 
 
 def ratings(table: Table, session: int = SESSION) -> list[Standing]:
-    """Elo-style ratings, best first: 400 points are odds of 10 to 1 to be ahead after a session; `AVERAGE` on average.
+    """Elo-style ratings, best first: 400 points mean odds of 10 to 1 to be ahead after a session; the mean is `AVERAGE`.
 
-    A Bradley-Terry model fitted to `ahead`.  Standard errors are those of the fitted ratings whether or not one number for each
-    player can explain the table: they carry the errors of the cells through the fit (delta method), and leave out what is lost
-    by leaving out who beats whom.
+    A Bradley-Terry model is fitted to `ahead`.  Standard errors propagate the errors of the cells through the fit (delta
+    method); they don't include the lack of fit of a model with one number for each player.
     """
     chances, errors = ahead(table, session)
     strengths = fit(chances)

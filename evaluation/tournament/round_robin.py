@@ -3,8 +3,8 @@
 python -m evaluation.tournament uniform call raise call_draw rule_based --deals 20000 --seed 1 --out results/scripted
 python -m evaluation.tournament uniform call raise call_draw rule_based --deals 20000 --seed 1 --out results/scripted --resume
 
-Each cell has deals of its own, fixed by the seed and the two names: results don't depend on the number of jobs, on the order of
-the names or on who else takes part, and a finished tournament can be resumed with more players.
+The deals of a cell follow from the seed and the two names.  Results depend neither on the number of jobs, nor on the order of
+the names, nor on the other players, and a finished tournament can be resumed with more players.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ from evaluation.tournament.standings import CELLS_HEADER, RANKING_HEADER, Standi
 
 _LOG: Final = logging.getLogger(__name__)
 CELLS: Final = "cells"
-"""The folder of matches."""
+"""Subfolder of the matches."""
 KEEP_EVERY: Final = 5.0
-"""Seconds between two writings of a match that goes on."""
+"""Seconds between two writings of an unfinished match."""
 Cells = dict[tuple[str, str], MatchResult]
-"""By the two names in alphabetical order: what the first won from the second."""
+"""Results by the two names in alphabetical order; the first of them is ``a``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What every match of a tournament is played under."""
+    """Settings of every match of a tournament."""
 
     deals: int
     seed: int
     rules: str = "archie"
     chunk: int = CHUNK
     time_limit: float | None = None
-    """Seconds a player may take for one batch of decisions, see `evaluation.players.TimedCalls`."""
+    """Seconds that a player may take for one batch of decisions, see `evaluation.players.TimedCalls`."""
     error: float | None = None
-    """Matches go on beyond ``deals`` until their standard error is at most so many mbb per hand."""
+    """Largest standard error in mbb per hand; matches continue beyond ``deals`` until they reach it."""
     secret: bytes | None = field(default=None, repr=False)
     """The secret seed that all cards follow from, beside ``seed``; results hold its SHA-256."""
 
     def check(self) -> None:
-        """Raise `ArchieError` for what no match could be played under."""
+        """Raise `ArchieError` for invalid settings."""
         as_rules(self.rules)
         for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
             whole_number(name, getattr(self, name), least)
@@ -77,12 +77,12 @@ class Conditions:
             positive("error", self.error, "mbb per hand")
 
     def cell_seed(self, a: str, b: str) -> int:
-        """The seed of the match between two players, the same for (a, b) and (b, a)."""
+        """Return the seed of the match between two players, the same for (a, b) and (b, a)."""
         text = json.dumps([self.seed, *sorted((a, b))])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
     def manifest(self, players: Sequence[str], weights: Mapping[str, str | None] | None = None) -> dict[str, Any]:
-        """Everything that a result depends on; ``weights`` are the hashes of the players, by name."""
+        """Return everything that a result depends on; ``weights`` are the hashes of the players, by name."""
         return manifest(
             players,
             self.rules,
@@ -97,7 +97,7 @@ class Conditions:
 
 
 def cell_file(folder: Path, a: str, b: str) -> Path:
-    """Where the match of two players is kept: names without what file systems dislike, and a hash to tell them apart."""
+    """Return the file of a match: the plain letters of both names, and a hash that distinguishes equal ones."""
     plain = "-v-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", name)[-60:] for name in (a, b))
     return folder / CELLS / f"{plain}-{hashlib.sha256(json.dumps([a, b]).encode()).hexdigest()[:8]}.json"
 
@@ -106,7 +106,7 @@ def read_cell(path: Path, made: Mapping[str, Any]) -> tuple[MatchResult, bool] |
     """Return a match and whether it is finished, or None where none is kept.
 
     Raises:
-        ArchieError: if it was played under another manifest, naming the differences, or can't be read.
+        ArchieError: if its manifest differs, naming the differences, or it can't be read.
     """
     values = ResultFile(path, made).read()
     if values is None:
@@ -131,18 +131,18 @@ def _start_worker() -> None:
 
 
 def _play(a: str, b: str, conditions: Conditions, path: Path | None, made: Mapping[str, Any]) -> dict[str, Any]:
-    """Play one match in a worker, from the part of it in ``path``; SIGTERM ends the process, after a file in hand is closed."""
+    """Play one match in a worker, continuing from the part in ``path``; SIGTERM ends the process once open files are closed."""
     try:
         with terminable():
             return _play_from(path, a, b, conditions, made)
     except KeyboardInterrupt:
-        os._exit(INTERRUPTED)  # raised, it would be a result for the tournament, and the next match would begin
+        os._exit(INTERRUPTED)  # an exception would count as the result of the match, and the next one would begin
 
 
 def _play_from(path: Path | None, a: str, b: str, conditions: Conditions, made: Mapping[str, Any]) -> dict[str, Any]:
-    """Play one match from the part of it in ``path``, where results so far are kept.
+    """Play one match, continuing from the part in ``path``, where intermediate results are written.
 
-    Players are loaded here, as not all of them can be sent from one process to another.
+    Players are loaded here because some can't be pickled.
     """
     file, rules = ResultFile(path, made, KEEP_EVERY), conditions.rules
     kept = None if path is None else read_cell(path, made)
@@ -171,15 +171,15 @@ def play(
 
     Args:
         players: names that `agents.load` takes, at least 2, each once.
-        conditions: of every match.
-        folder: where each match is written while it is played; None writes nothing.  `write` adds the standings.
-        jobs: processes that play at once, each with one thread; results don't depend on it.
-        resume: use the matches that ``folder`` holds; without it, a folder that holds some is refused.
-        tell: called with the number of matches that have ended since its last call.
+        conditions: settings of every match.
+        folder: matches are written here while they are played; None writes nothing.  `write` adds the standings.
+        jobs: number of worker processes, each with one thread; results don't depend on it.
+        resume: continue from the matches in ``folder``; otherwise a folder that holds some is refused.
+        progress: called with the number of matches finished since its last call.
 
     Raises:
-        ArchieError: for players that can't be loaded, a match that failed, matches in ``folder`` played under other conditions,
-            and a folder that another process plays in; finished matches are kept.
+        ArchieError: for players that can't be loaded, a failed match, matches in ``folder`` of other conditions, and a folder
+            that another process writes to.  Finished matches are kept.
     """
     _check(players, conditions, jobs)
     weights = {name: weights_hash(name, load(name, conditions.rules)) for name in players}
@@ -206,7 +206,7 @@ def play(
 
 
 def _check(players: Sequence[str], conditions: Conditions, jobs: int) -> None:
-    """Refuse what makes no tournament."""
+    """Raise `ArchieError` for invalid arguments of `play`."""
     conditions.check()
     whole_number("jobs", jobs, 1)
     if len(players) < 2:
@@ -234,7 +234,7 @@ def _play_all(
     jobs: int,
     finished: Callable[[tuple[str, str], MatchResult], None],
 ) -> None:
-    # Workers even for one job: a library's threads may add up in another order, and a sampled action may turn on it.
+    # Workers even for one job: multi-threaded BLAS may sum in another order, which can change a sampled action.
     context = multiprocessing.get_context("spawn")
     with one_thread(), ProcessPoolExecutor(min(jobs, len(pairs)), context, _start_worker) as pool:
         files = {pair: None if folder is None else cell_file(folder, *pair) for pair in pairs}
@@ -263,7 +263,7 @@ def _table(players: Sequence[str], cells: Cells) -> Table:
 
 
 def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]:
-    """The faults over all matches of each player that had some; the reports are those of its first matches by name."""
+    """Return the faults of each player that had any, over all its matches; the reports are from its first matches by name."""
     found = {}
     for name in players:
         matches = sorted(pair for pair in cells if name in pair)
@@ -291,10 +291,10 @@ def check_outputs(folder: Path) -> None:
 def write(standings: Standings, folder: Path) -> list[Path]:
     """Write ``table.md``, ``table.json``, ``cells.csv``, ``ranking.csv`` and ``table.png``; returns the files written.
 
-    The picture is optional: if it can't be drawn, the reason is logged.
+    The picture is optional: a failure to draw it is logged.
 
     Raises:
-        ArchieError: naming the file, if one of the others can't be written.
+        ArchieError: naming the file, if another file can't be written.
     """
     texts = {
         "table.md": standings.markdown(),
@@ -336,7 +336,7 @@ class Options:
     deals: int = DEALS
     """Deal pairs in each match."""
     error: Annotated[float | None, arg(metavar="MBB", help_behavior_hint="")] = None
-    """Play on beyond --deals until no standard error is larger than this."""
+    """Continue beyond --deals until no standard error is larger than this."""
     seed: Seed = 0
     secret_seed: SecretSeed = None
     rules: RulesName = "archie"
@@ -360,15 +360,15 @@ def _run(options: Options) -> None:
     if options.out is not None:
         make_folder(options.out)
         check_outputs(options.out)
-    with progress(len(options.agents) * (len(options.agents) - 1) // 2, "matches") as tell:
-        standings = play(options.agents, conditions, options.out, options.jobs, options.resume, tell)
+    with progress(len(options.agents) * (len(options.agents) - 1) // 2, "matches") as advance:
+        standings = play(options.agents, conditions, options.out, options.jobs, options.resume, advance)
     print(standings.markdown(), end="", flush=True)
     if options.out is not None:
         write(standings, options.out)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command and return its exit status."""
 
     def stopped(options: Options) -> str:
         return "stopped; finished matches are kept if --out was given, continue with --resume"

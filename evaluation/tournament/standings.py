@@ -1,6 +1,6 @@
-"""A tournament's result: the crosstable, two rankings and ratings, as Markdown, JSON and CSV.
+"""Standings of a tournament: the crosstable, two rankings and ratings, as Markdown, JSON and CSV.
 
-All of it follows from the table, so that a file read back gives the same result; nothing in it depends on time or machine.
+Everything is derived from the table, so a file read back gives the same standings; nothing depends on time or machine.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from evaluation.results import Form, checked
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
 
 FORMAT: Final = 1
-"""Of the JSON files."""
+"""Version of the JSON files."""
 MARKS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
-"""Below which adjusted p value a cell has which mark."""
+"""Adjusted p values below which a cell gets each mark."""
 CELLS_HEADER: Final = (
     "row", "column", "deals", "mbb_per_hand", "standard_error", "low_95", "high_95", "adjusted_p_value", "mark",
 )  # fmt: skip
@@ -37,24 +37,24 @@ RANKING_HEADER: Final = (
 
 
 def mark(adjusted: float) -> str:
-    """Stars for an adjusted p value, or nothing."""
+    """Return the stars of an adjusted p value, or an empty string."""
     return next((stars for level, stars in MARKS if adjusted < level), "")
 
 
 def correction(table: Table) -> str:
-    """Say for how many comparisons the marks are corrected."""
+    """Describe the correction of the marks for multiple comparisons."""
     cells = len(table.pairs())
     return f"corrected for all {cells} cells together by Holm's method" if cells > 1 else "of this one cell"
 
 
 def crosstable_rows(table: Table, order: Sequence[int], digits: int = 1, aligned: bool = False) -> list[list[str]]:
-    """Rows of a crosstable, the header first: ``mean ± half width`` and the mark for each cell.
+    """Return the rows of a crosstable, the header first: ``mean ± half width`` and the mark of each cell.
 
     Args:
         table: the round robin.
         order: indices of the players from the top and from the left.
-        digits: of means and half widths after the point.
-        aligned: pad the marks, so that numbers stand below each other in plain text.
+        digits: decimals of means and half widths.
+        aligned: pad the marks, so that numbers line up in plain text.
     """
     adjusted = adjusted_p_values(table)
     marks = {(i, j): mark(adjusted[i, j]) for i in order for j in order}
@@ -72,11 +72,11 @@ def crosstable_rows(table: Table, order: Sequence[int], digits: int = 1, aligned
 
 @dataclass(frozen=True)
 class Standings:
-    """A table in milli-big-blinds per hand, with what follows from it."""
+    """A table in milli-big-blinds per hand, with the rankings and ratings derived from it."""
 
     table: Table
     manifest: Mapping[str, Any]
-    """What the results depend on."""
+    """Everything that the results depend on, see `evaluation.results.manifest`."""
     faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """``{"counts", "reports"}`` (see `Faults`) of each player that forfeited hands, over all its matches."""
 
@@ -107,7 +107,7 @@ class Standings:
 
     @property
     def conditions(self) -> str:
-        """What was played, in one line."""
+        """Deals, rules and seed in one line."""
         deals = sorted({int(self.table.deals[i, j]) for i, j in self.table.pairs()})
         count = f"{deals[0]:,}" if len(deals) == 1 else f"{deals[0]:,} to {deals[-1]:,}"
         secret = self.manifest.get("secret_seed_sha256")
@@ -178,7 +178,7 @@ class Standings:
         return _csv(RANKING_HEADER, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` needs manifest, cells and faults, the rest is for the reader."""
+        """Plain values; `from_dict` reads manifest, names, cells and faults, the rest is for people."""
         cells = []
         for i, j in self.table.pairs():
             names, deals = {"a": self.table.names[i], "b": self.table.names[j]}, {"deals": int(self.table.deals[i, j])}
@@ -197,7 +197,7 @@ class Standings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Standings:
-        """The inverse of `to_dict`; raises `ArchieError` for values that are none of its."""
+        """The inverse of `to_dict`; raises `ArchieError` for invalid values."""
         form = checked(_Form, values)
         index = {name: i for i, name in enumerate(form.names)}
         cells = {}

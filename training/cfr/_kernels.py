@@ -65,7 +65,7 @@ TRAVERSAL = np.dtype(
         ("option_probability", "f8", (3, OPTIONS)),
         ("option_value", "f8", (3, OPTIONS)),
         ("option_visited", "i8", (3, OPTIONS)),
-        ("apart", "i8", (16,)),  # keeps what one thread writes out of the next one's cache lines
+        ("apart", "i8", (16,)),  # padding: threads must not write to the same cache line
     ]
 )
 """All that a traversal writes besides the tables.  Every traversal writes the fields after ``nodes`` before it reads them."""

@@ -1,4 +1,4 @@
-"""Strategies read from tables, counts added to them, and weights rounded to what a file holds."""
+"""Kernels that read strategies from tables, add counts to them, and quantise weights for a file."""
 
 # Kernels are typed by the compiler from their arguments.
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators

@@ -1,9 +1,9 @@
 """Train an opponent for one player: ``python -m training.cfr.best_response champion --seconds 600``.
 
-The traversals are those of `training.cfr`, but the other player plays the target and learns nothing.  The result is a best
-response up to the abstraction of the opponent, which distinguishes more public pasts than a target of `training.cfr`.  Any
-other player is replaced by an empirical policy, made from its observed actions.
-The winnings are a lower bound on those of a best response: `evaluation.best_response` measures it on fresh deals.
+The opponent learns by the traversals of `training.cfr` while the other player plays the target.  The result is a best response
+within the abstraction of the opponent, which distinguishes more public histories than a target of `training.cfr`.  A target
+that is no CFR strategy is replaced by an empirical policy, made from its observed actions.  The winnings are a lower bound on
+the winnings of a best response; `evaluation.best_response` measures them on fresh deals.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OBSERVED: Final = AbstractionConfig(cards="medium", pots=((2, 3, 4), (2, 3, 5), 
 _TURNS: Final = 6
 """How often a player is observed: first against itself, then against the opponent as trained so far."""
 _OBSERVING: Final = 0.25
-"""Share of a budget in seconds for observation."""
+"""Fraction of a budget in seconds that is spent on observation."""
 RESPONSE: Final = "response.npz"
 
 _log = logging.getLogger(__name__)
@@ -117,22 +117,22 @@ def train_response(
 
     Args:
         target: a CFR strategy, or any other player, of which only actions are used.
-        rules: what is played, if the target is no CFR strategy; a strategy has rules of its own.
+        rules: the rules of the game if the target is not a CFR strategy, which has rules of its own.
         seconds: budget of wall time; 0 = no limit.
-        traversals: budget of traversals, both positions counted; 0 = no limit.  On one thread the result is reproducible.
-            A player that is no CFR strategy is observed for as many decisions.  Several threads run tens of thousands in a
-            round.
-        seed: of the hands to learn from.
-        threads: on shared tables.
+        traversals: budget of traversals for both positions together; 0 = no limit.  On one thread the result is reproducible.
+            A player that is not a CFR strategy is observed for the same number of decisions.  Several threads run tens of
+            thousands of traversals in a round.
+        seed: seed of the hands to learn from.
+        threads: threads on shared tables.
         abstraction: of the opponent; by default `finer` than a CFR strategy, and `OBSERVED` for other players.
-        checkpoint: of the run that made the target.  The opponent begins with its regrets instead of its strategy; which
-            wins more depends on the target.
-        start: share of the traversals behind those regrets that they count for.  With a small share the opponent learns
-            faster where it comes often, and loses what it had learnt elsewhere.
-        progress: called with the share of the budget, the traversals, and the mean value of the last ones in mbb/hand.
+        checkpoint: checkpoint of the run that made the target.  The opponent starts from its regrets instead of its strategy;
+            which of the two wins more depends on the target.
+        start: weight of those regrets, as a fraction of the traversals behind them.  With a small weight the opponent learns
+            faster where it plays often, and unlearns the rest.
+        progress: called with the fraction of the budget used, the traversals, and the mean value of the last ones in mbb/hand.
 
     Returns:
-        A strategy that takes the action of largest regret at each information set.
+        A strategy that takes the action with the largest regret at each information set.
 
     Raises:
         ArchieError: for a target without a configuration, a checkpoint of another target, no budget, numbers out of range,
@@ -151,7 +151,7 @@ def train_response(
         raise ArchieError(f"{checkpoint}: {name_of(target)} is no CFR strategy, so it has no regrets to begin with")
     else:
         observed = EmpiricalPolicy(target, as_rules(rules), OBSERVED, seed)
-        table = observed.policy()  # until it is observed
+        table = observed.policy()  # without observations yet
         abstraction = abstraction or OBSERVED
     built = build(table.rules, abstraction)
     pool = cfr.TraversalPool(table.rules, threads, seed, _EXPLORE)

@@ -14,16 +14,16 @@ from training.settings import AgentName, RunSettings, Settings, Several
 
 
 class Stage(Settings):
-    """Training on one abstraction.  A stage begins with the tables of the stage before."""
+    """Training on one abstraction.  A stage starts from the tables of the previous one."""
 
     renamed: ClassVar[Mapping[str, str]] = {"detail": "abstraction"}
     abstraction: AbstractionConfig = AbstractionConfig()
     traversals: int = Field(default=0, ge=0, le=10**13)
-    """Budget, both positions counted; 0 = as many as the time allows."""
+    """Budget of traversals for both positions together; 0 = no limit but the time."""
     seconds: float = Field(default=0.0, ge=0.0, le=1e7)
-    """Budget of training time; 0 = no limit.  A stage that ends by time is not reproducible."""
+    """Budget of training time in seconds; 0 = no limit.  A stage that ends by time is not reproducible."""
     keep: float = Field(default=1.0, ge=0.0, le=10.0)
-    """Scale of the tables that it begins with; 1 is what its own smaller classes would have gathered by now."""
+    """Scale of the initial tables; at 1 they weigh as much as if the finer abstraction had been trained from the start."""
 
 
 class Report(Settings):
@@ -38,7 +38,7 @@ class Report(Settings):
     agents: Several[AgentName] = ("call_draw", "rule_based")
     """Reference agents."""
     save_seconds: float = Field(default=120.0, ge=1.0, le=1e7)
-    """Training time between checkpoints: the most that SIGKILL can cost."""
+    """Training time between checkpoints: the maximum lost by SIGKILL."""
 
 
 class Config(RunSettings):
@@ -49,9 +49,9 @@ class Config(RunSettings):
     threads: int = Field(default=1, ge=1, le=256)
     """Threads on shared tables.  Only a run on one thread is reproducible."""
     explore: float = Field(default=0.25, ge=0.0, le=1.0)
-    """How often an action of the traverser is visited that its strategy never takes."""
+    """How often the traverser visits an action to which its strategy gives probability 0."""
     min_probability: float = Field(default=0.05, ge=0.0, le=0.5)
-    """Actions of smaller probability are left out of the finished strategy."""
+    """Actions of smaller probability are dropped from the finished strategy."""
     quantization_levels: int = Field(default=STEPS, ge=5, le=STEPS)
     """Probabilities are rounded to multiples of 1 / quantization_levels; with fewer levels the file is smaller."""
     stages: Annotated[Several[Stage], Field(min_length=1)] = (Stage(),)
@@ -59,12 +59,12 @@ class Config(RunSettings):
 
     @classmethod
     def from_meta(cls, values: Any, source: str) -> Self:
-        """Validate the configuration that a checkpoint or strategy carries; version 0.1 wrote former names of keys."""
+        """Validate the configuration in a checkpoint or strategy, which may have the keys of version 0.1."""
         return cls.from_values(with_new_names(values), source)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        """Check what depends on several fields."""
+        """Check constraints between fields."""
         rules = self.resolved_rules()
         if STEPS % self.quantization_levels:
             raise ValueError(

@@ -37,7 +37,7 @@ class EmpiricalPolicy:
 
     Args:
         target: plays ``rules``; only its actions are used.
-        rules: what is played; tables must be able to hold them.
+        rules: the rules of the game, which must fit table strategies.
         abstraction: of the counts.
         seed: of the cards and all samples.
 
@@ -61,7 +61,7 @@ class EmpiricalPolicy:
     def observe(
         self, other: Policy | None, decisions: int = 0, seconds: float = 0.0, progress: Callable[[], None] | None = None
     ) -> None:
-        """Count actions of the player while it plays.
+        """Count the player's actions in games.
 
         Args:
             other: its opponent; None = itself.

@@ -31,11 +31,11 @@ class Tables:
     bets: Floats
     """``(bet_blocks, 2, width)``: [:, 0] regrets, [:, 1] average weights, of fold, call and raise at each node."""
     draws: Floats
-    """``(draw_blocks, 2, 8)``: the same of the discard options."""
+    """``(draw_blocks, 2, 8)``: the same for the discard options."""
 
     @classmethod
     def empty(cls, abstraction: Abstraction) -> Tables:
-        """All zeros: every legal action equally likely."""
+        """Make tables of zeros, in which every legal action is equally likely."""
         bets = _zeros(abstraction.bet_blocks, 2, abstraction.width)
         return cls(abstraction, bets, _zeros(abstraction.draw_blocks, 2, OPTIONS))
 
@@ -55,9 +55,9 @@ class Tables:
         return self
 
     def refined(self, abstraction: Abstraction, scale: float) -> Tables:
-        """Return tables of another abstraction of the same rules that start from these.
+        """Return tables of another abstraction of the same rules, initialised from these.
 
-        Every block begins as ``scale`` times the block in which one of its own situations is here.
+        Every block is ``scale`` times the block here that contains one of its information sets.
         """
         result = Tables.empty(abstraction)
         for new, old, blocks in (
@@ -78,7 +78,7 @@ class Tables:
         """Return a strategy in 255ths, ``(bet_blocks, width)`` and ``(draw_blocks, 8)``.
 
         Args:
-            min_probability: actions of smaller probability are left out; 1 keeps the likeliest alone.
+            min_probability: actions of smaller probability are dropped; 1 keeps only the likeliest.
             part: ``AVERAGES``, or ``REGRETS`` for the current strategy.
             quantization_levels: a divisor of 255; probabilities are rounded to multiples of 1 / quantization_levels.
         """
@@ -98,7 +98,7 @@ def check_header(name: str, header: Header | NDArray[Any], expected: NDArray[Any
 
 
 def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: NDArray[np.uint8], regret: float) -> Tables:
-    """Return tables that start from a strategy: regrets of ``regret`` chips times the probability, and no averages."""
+    """Initialise tables from a strategy: regrets of ``regret`` chips times the probability, and no averages."""
     result = Tables.empty(abstraction)
     result.bets[:, REGRETS] = bets * np.float32(regret / STEPS)
     result.draws[:, REGRETS] = draws * np.float32(regret / STEPS)
@@ -106,7 +106,7 @@ def strategy_tables(abstraction: Abstraction, bets: NDArray[np.uint8], draws: ND
 
 
 def _zeros(*shape: int) -> Floats:
-    """Zeros that begin at a cache line, so that threads share as few lines as possible."""
+    """Return zeros aligned to a cache line, so that threads share as few lines as possible."""
     line = _LINE // np.dtype(np.float32).itemsize
     zeros = np.zeros(math.prod(shape) + line, np.float32)
     start = -(zeros.ctypes.data // zeros.itemsize) % line
@@ -115,7 +115,7 @@ def _zeros(*shape: int) -> Floats:
 
 
 def _examples(classes: Ints, codes: Ints) -> Ints:
-    """The first of the codes of each class; ``codes`` index ``classes``."""
+    """Return the first code of each class; ``codes`` index ``classes``."""
     found, first = np.unique(classes[codes], return_index=True)
     examples = np.zeros(int(classes[codes].max()) + 1, np.int64)
     examples[found] = codes[first]

@@ -1,6 +1,6 @@
 """Train a player by counterfactual regret minimisation: ``python -m training.cfr --config configs/cfr/small.toml``.
 
-External-sampling MCCFR on an abstraction of the game, coarse first and then finer; the average strategy is what plays.
+External-sampling MCCFR on an abstraction of the game, coarse first and then finer.  The result is the average strategy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ROUND: Final = 1000
 """Traversals for each position in a round of one thread; weights increase from round to round."""
 _LONG_ROUND: Final = 20 * ROUND  # with several threads, as each round waits for the slowest
 MOST_BYTES: Final = 1 << 40
-"""Of a checkpoint: its tables are of the sizes that the configuration gives them, whatever the file declares."""
+"""Maximum size of a checkpoint; the configuration, not the file, determines the size of its tables."""
 _MOST: Final = 1 << 53
 WEIGHT: Final = 1e5
 """Traversals for each position that add 1 to the weight of an update."""
@@ -67,9 +67,9 @@ class TraversalPool:
     """Threads that traverse the game on shared tables.
 
     Args:
-        rules: what is played.
-        threads: their number.
-        seed: of their random numbers, which differ.
+        rules: the rules of the game.
+        threads: number of threads.
+        seed: seed of the random numbers, which differ between threads.
         explore: how often an action of probability 0 is visited.
     """
 
@@ -84,16 +84,16 @@ class TraversalPool:
 
     @property
     def nodes(self) -> int:
-        """Decisions visited so far."""
+        """Number of decisions visited so far."""
         return int(self.traversals["nodes"].sum())
 
     def round(self, tables: Tables, target: CFRPolicy | None, weight: float) -> NDArray[np.float64]:
         """Run one round of every thread.
 
         Args:
-            tables: learnt by the traverser, and by the other player too unless there is a target.
-            target: played by the other player, which then learns nothing.
-            weight: of the updates.
+            tables: updated for the traverser, and for the other player too unless there is a target.
+            target: strategy of the other player, which is then fixed.
+            weight: weight of the updates.
 
         Returns:
             Mean value of a hand to the traverser in chips, ``(2,)``, dealer first.
@@ -101,7 +101,7 @@ class TraversalPool:
         a = tables.abstraction
         own = a.record, *a.hands, tables.bets, tables.draws
         if target is None:
-            # Of the types of a target's tables: for others the kernel would be compiled again
+            # The same types as a target's tables; others would compile the kernel again
             none = frozen(np.zeros((1, a.width), np.uint8)), frozen(np.zeros((1, OPTIONS), np.uint8))
             other = False, a.record, *a.hands, *none
         else:
@@ -119,7 +119,7 @@ class TraversalPool:
 
 @dataclass(slots=True)
 class Account:
-    """Traversals and seconds of a run so far, as its checkpoint holds them."""
+    """Traversals and seconds of a run so far, as stored in its checkpoint."""
 
     stage: int = 0
     traversals: int = 0
@@ -133,7 +133,7 @@ class Account:
 
 
 def account_of(meta: Meta, stages: int = 1 << 32) -> Account:
-    """The account of a checkpoint; raises `ArchieError` unless its numbers are those of a run of so many stages."""
+    """Read the account of a checkpoint; raises `ArchieError` for numbers impossible in a run of this many stages."""
     values = meta.get("account")
     if not isinstance(values, dict) or set(values) != set(Account.__slots__):
         raise ArchieError(f"account {found(meta, 'account')}: expected {', '.join(Account.__slots__)}")
@@ -159,7 +159,7 @@ class Run:
 
     @property
     def traversals(self) -> int:
-        """For each position, in all stages so far."""
+        """Traversals for each position in all stages so far."""
         return self.account.before + self.account.traversals
 
     @property
@@ -174,7 +174,7 @@ class Run:
 
     @property
     def progress(self) -> float:
-        """Used share of the stage's budget, 0 to 1."""
+        """Fraction of the stage's budget that is used, 0 to 1."""
         stage = self.config.stages[self.account.stage]
         by_count = 2 * self.account.traversals / stage.traversals if stage.traversals else 0.0
         by_time = self.account.seconds / stage.seconds if stage.seconds else 0.0
@@ -186,7 +186,7 @@ class Run:
         return self.account.stage + 1 == len(self.config.stages) and self.progress >= 1
 
     def advance(self) -> None:
-        """Run one round of traversals; if the stage is done, refine the tables for the next one first."""
+        """Run one round of traversals; after the end of a stage, first refine the tables for the next one."""
         if self.progress >= 1:
             self.account = Account(self.account.stage + 1, 0, 0.0, self.traversals, self.seconds)
             stage = self.config.stages[self.account.stage]
@@ -210,7 +210,7 @@ class Run:
         return CFRPolicy(self.abstraction, *tables, meta)
 
     def save(self, path: Path) -> None:
-        """Write the checkpoint, whole or not at all."""
+        """Write the checkpoint atomically."""
         account = {name: getattr(self.account, name) for name in Account.__slots__}
         meta = {"format": FORMAT, "version": VERSION, "config": self.config.model_dump(), "account": account}
         meta["abstraction"] = digest(self.abstraction.parts)
@@ -251,7 +251,7 @@ class Run:
         return np.frombuffer(self.pool.traversals.tobytes(), np.uint8)
 
     def _check_config(self, meta: Meta) -> None:
-        """Raise `ConfigError` unless a checkpoint is of this configuration, except for keys that may differ to resume it."""
+        """Raise `ConfigError` unless a checkpoint has this configuration, except for keys that may differ."""
         trained = Config.from_meta(meta.get("config"), "its config")
         after = {name: getattr(self.config, name) for name in ("report", "min_probability", "quantization_levels")}
         compared = _with_budgets_of(self.config, trained.model_copy(update=after))
@@ -272,7 +272,7 @@ def _with_budgets_of(config: Config, trained: Config) -> Config:
 
 
 def line(run: Run, nodes: int, since: float, last: bool) -> str:
-    """Put the speed of a run and the results of its strategy into one line."""
+    """Format the speed of a run and the results of its strategy in one line."""
     deals = run.config.report.last_deals if last else run.config.report.deals
     policy = run.policy()
     scores: Mapping[str, Score] = {
@@ -287,7 +287,7 @@ def line(run: Run, nodes: int, since: float, last: bool) -> str:
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> CFRPolicy:
     """Train until the budget of the last stage is used; writes the checkpoint and the strategy into ``out``.
 
-    Ctrl-C and SIGTERM write a checkpoint, whenever they come.
+    Ctrl-C and SIGTERM write a checkpoint.
 
     Args:
         config: the run.

@@ -1,7 +1,7 @@
 """MaskablePPO with its two loops written for a thousand games at a time: about twice the decisions a second of the stock loops.
 
-The computation is that of the stock loops.  Each observation is converted once, into the dtype that the layers compute in, and
-minibatches are slices of that; sampling is one kernel; no Python loop runs over games.
+They compute the same as the stock loops.  Each observation is converted once, to the dtype of the layers, and minibatches are
+slices of the result; sampling is one kernel; no Python loop runs over games.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SelfPlayBuffer:
         self.starts = np.zeros(shape, np.bool_)
         """Whether this decision is the learner's first in its hand."""
         self.positions = np.zeros(shape, np.int8)
-        """Position of the player who decides: 0 dealer, 1 big blind."""
+        """Position of the deciding player: 0 dealer, 1 big blind."""
         self._dealer = field(batch.rules, "dealer")
 
     def open(self, inputs: int, dtype: th.dtype) -> None:

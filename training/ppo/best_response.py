@@ -1,4 +1,4 @@
-"""A new PPO policy trained against one fixed policy: its winnings are a lower bound on what that policy can lose."""
+"""A PPO policy trained against one fixed policy: its winnings are a lower bound on the winnings of a best response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training.ppo.state import TrainingState, on_threads
 TARGET: Final = "target"
 START: Final = "start"
 Progress = Callable[[float, int, float], None]
-"""Called after each update with the used share of the budget (0 to 1), the decisions so far, and mbb/hand in that rollout."""
+"""Called after each update with the fraction of the budget used, the decisions so far, and the mbb/hand of the last rollout."""
 
 
 def train_best_response(
@@ -68,7 +68,7 @@ def best_response_config(rules: Rules | str, seconds: float, decisions: int | No
         "rules": as_rules(rules).to_dict(),
         "budget": {"decisions": 10**13, "seconds": seconds} if decisions is None else {"decisions": decisions},
         "opponents": {"self_play": 0.0, "snapshots": 0.0, "named": {TARGET: 1.0}},
-        # so as not to forget what was cloned: smaller steps, and hardly any pull towards the prior
+        # smaller steps and a weaker prior, so that training does not undo the cloning
         "learning": {"learning_rate": 5e-4, "kl_coef": 0.01} if started else {},
         "warm_start": {"policy": START if started else "", "critic_updates": 8},
         "report": {"times": 0, "agents": []},

@@ -1,7 +1,7 @@
-"""Checkpoints of a run: one ``.npz`` of arrays and a JSON text, written whole or not at all; no pickle anywhere.
+"""Checkpoints of a run: an ``.npz`` file of arrays and a JSON text, written atomically and without pickle.
 
-A checkpoint may come from a stranger: every array is checked before it is used, and hands in progress are stored as actions,
-which the engine replays.
+A checkpoint may come from a stranger: every array is checked before it is used, and hands in progress are stored as actions
+that the engine replays.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _check_headers(headers: Mapping[str, Header], state: TrainingState) -> None:
 
 
 def _headers(state: TrainingState) -> tuple[dict[str, Header], dict[str, Header]]:
-    """Return the arrays that a checkpoint has, and those of the optimizer and of snapshots, of which it has some."""
+    """Return the required arrays of a checkpoint, and the optional ones of the optimizer and of snapshots."""
     required = _prefixed("network", module_arrays(state.model.policy)) | _prefixed("batch", state.batch.snapshot()[0])
     required["episode_starts"] = np.zeros(len(state.batch), np.bool_)
     optional: Arrays = {}

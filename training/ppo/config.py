@@ -13,10 +13,10 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Budget(Settings):
-    """How long to train; learning rate and KL coefficient anneal over it.  The limit that is reached first counts."""
+    """Length of the training, over which learning rate and KL coefficient anneal.  The limit reached first ends it."""
 
     decisions: int = Field(default=2_000_000, ge=1, le=10**13)
-    """Decisions of the learner, both seats counted."""
+    """Decisions of the learner in both seats."""
     seconds: float = Field(default=0.0, ge=0.0, le=1e9)
     """Wall time spent training, reports excluded; 0 = no limit.  A run with a limit is not reproducible."""
 
@@ -137,16 +137,16 @@ class WarmStart(Settings):
 
 
 class Report(Settings):
-    """Measurements and files on the way; none of them changes the training."""
+    """Measurements and files during the run.  They do not change the training."""
 
     times: int = Field(default=4, ge=0, le=10**4)
     """Rounds of matches against the reference agents, spread over the budget, the last at its end."""
     deals: int = Field(default=2048, ge=2, le=10**8)
-    """Deals of each match on the way, each played twice with seats swapped."""
+    """Deals of each match during the run, each played twice with seats swapped."""
     last_deals: int = Field(default=8192, ge=2, le=10**8)
-    """The same at the end."""
+    """Deals of each match at the end."""
     agents: Several[AgentName] = ("uniform", "call", "raise")
-    """The reference agents."""
+    """Reference agents."""
     log_every: int = Field(default=4, ge=1, le=10**6)
     """Updates between TensorBoard points."""
     save_every: int = Field(default=32, ge=1, le=10**6)

@@ -115,7 +115,7 @@ def _forward_in_dtype(layers: th.nn.Sequential, x: th.Tensor) -> th.Tensor:
 
 
 class DiscardHead(th.nn.Module):
-    """Logits of all actions: a free logit each, plus one for each discarded card, plus those of the slots."""
+    """Logits of all actions: a free logit for each, plus one for each discarded card, plus the slot logits."""
 
     discarded: th.Tensor
     """``(hand_size, actions)``: 1 if the action discards the card at that index."""

@@ -51,7 +51,7 @@ class TrainingState:
 
     Args:
         config: the run.
-        players: policies by name that replace those of ``agents.load``, for opponents without a name to load them by.
+        players: policies by name, used instead of ``agents.load``, for opponents that have no loadable name.
     """
 
     def __init__(self, config: Config, players: Mapping[str, Policy] | None = None) -> None:
@@ -119,13 +119,13 @@ class TrainingState:
 
     @property
     def progress(self) -> float:
-        """Used share of the budget, 0 to 1."""
+        """Fraction of the budget that is used, 0 to 1."""
         budget = self.config.budget
         by_time = self.seconds / budget.seconds if budget.seconds else 0.0
         return min(1.0, max(self.decisions / budget.decisions, by_time))
 
     def policy(self) -> PPOPolicy:
-        """Export the learner as it is now."""
+        """Export the current learner."""
         network = self.config.network
         meta = {
             "hand_features": network.hand_features,

@@ -1,7 +1,7 @@
 """Train a policy by self-play: ``python -m training.ppo --config configs/ppo/smoke.toml``.
 
-MaskablePPO of sb3-contrib; the learner is in both seats of most games and plays snapshots of itself in the others.  What this
-project adds is in `training.ppo.network` (the discard head), `training.ppo.algorithm` (the loops, with advantages for each
+MaskablePPO of sb3-contrib: the learner plays both seats of most games, and snapshots of itself in the others.  The additions of
+this project are in `training.ppo.network` (the discard head), `training.ppo.algorithm` (the loops, with advantages for each
 player) and `training.ppo.opponents`.
 """
 
@@ -36,7 +36,7 @@ POLICY: Final = "policy.npz"
 def train(config: Config, out: Path, resume: bool = False, quiet: bool = False) -> PPOPolicy:
     """Train until the budget is used; writes the checkpoint, TensorBoard points and the final policy into ``out``.
 
-    After Ctrl-C or SIGTERM, the update in progress is finished and the checkpoint written before `KeyboardInterrupt` is raised.
+    Ctrl-C and SIGTERM let the update finish and write a checkpoint; then `KeyboardInterrupt` is raised.
 
     Args:
         config: the run.
@@ -87,7 +87,7 @@ def _train(state: TrainingState, out: Path, quiet: bool) -> PPOPolicy:
 
 
 def _bar(state: TrainingState, quiet: bool) -> tqdm[Any]:
-    """Return a bar over the limit that is likelier to end the run: seconds, where there is such a limit, or decisions."""
+    """Return a progress bar over the seconds of the budget if they are limited, else over its decisions."""
     budget = state.config.budget
     total, unit = (budget.seconds, "s") if budget.seconds else (budget.decisions, " decisions")
     return tqdm(
@@ -153,7 +153,7 @@ def _report(state: TrainingState, logger: Logger, last: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerOptions(Options):
-    """Train a player by self-play."""
+    """Options of this trainer."""
 
     short: ClassVar[Mapping[str, str]] = {**Options.short, "warm_start": "warm_start.policy"}
     warm_start: Annotated[str | None, arg(metavar="STR")] = None
