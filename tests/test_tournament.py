@@ -216,14 +216,14 @@ def test_a_killed_tournament_goes_on_where_it_was(folder: Path, tmp_path: Path) 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        play(PLAYERS, CONDITIONS, tmp_path, tell=stop_after_two)
+        play(PLAYERS, CONDITIONS, tmp_path, progress=stop_after_two)
     files = list((tmp_path / "cells").glob("*.json"))
     kept = {path: path.stat().st_mtime_ns for path in files if json.loads(path.read_text())["finished"]}
     assert len(kept) >= 2
     with pytest.raises(ArchieError, match=f"holds {len(files)} matches; resume"):
         play(PLAYERS, CONDITIONS, tmp_path)
     told = [0, 0]
-    write(play(PLAYERS, CONDITIONS, tmp_path, resume=True, tell=stop_after_two), tmp_path)
+    write(play(PLAYERS, CONDITIONS, tmp_path, resume=True, progress=stop_after_two), tmp_path)
     assert told == [0, 0, len(kept), *[1] * (6 - len(kept))]
     assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
     assert (tmp_path / "table.json").read_bytes() == (folder / "table.json").read_bytes()
