@@ -253,8 +253,9 @@ class ResultFile:
 
 def check_resumed(folder: Path, resume: bool) -> None:
     """Raise `ArchieError` for a folder that holds results already, unless they are to be resumed."""
-    if not resume and any(folder.glob("*.json")):
-        raise ArchieError(f"{folder}: holds results; resume to go on with them, or choose another folder")
+    if not resume and (found := list(folder.glob("*.json"))):
+        count = f"{len(found)} result{'s' * (len(found) != 1)}"
+        raise ArchieError(f"{folder}: holds {count}; resume to continue from there, or choose another folder")
 
 
 class ResultFolder:

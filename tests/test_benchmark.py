@@ -98,7 +98,7 @@ def test_a_card_is_resumed_and_that_of_another_agent_is_refused(
 
     for name in ("measure", "best_response", "measure_speed"):
         monkeypatch.setattr(module, name, stop)
-    with pytest.raises(ArchieError, match="holds results; resume to go on with them"):
+    with pytest.raises(ArchieError, match=r"holds \d results?; resume to continue from there"):
         benchmark("call_draw", folder, TINY)
     assert benchmark("call_draw", folder, TINY, resume=True).to_dict() == card.to_dict()
     (folder / "parts" / "speed.json").unlink()
@@ -158,7 +158,7 @@ def test_a_stopped_trainer_is_resumed_with_its_own_configuration_only(tmp_path: 
         benchmark(str(config), folder, TINY)
     assert (folder / "training" / "mini" / "policy.npz").exists()
     monkeypatch.undo()
-    with pytest.raises(ArchieError, match="holds results; resume to go on with them"):
+    with pytest.raises(ArchieError, match=r"holds \d results?; resume to continue from there"):
         benchmark(str(config), folder, TINY)
     config.write_text(SMALL_PPO.replace("steps = 4", "steps = 8"))
     with pytest.raises(ArchieError, match=r"made\.json: its manifest differs: configuration"):

@@ -178,7 +178,7 @@ def test_resuming_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(module, "play_match", play)
     with pytest.raises(KeyboardInterrupt):
         best_response("call_draw", settings=SETTINGS, folder=tmp_path)
-    with pytest.raises(ArchieError, match="holds results; resume to go on with them"):
+    with pytest.raises(ArchieError, match="holds 1 result; resume to continue from there"):
         best_response("call_draw", settings=SETTINGS, folder=tmp_path)
     stop["after"] = 2  # the second attempt and the bound
     assert _same(best_response("call_draw", settings=SETTINGS, folder=tmp_path, resume=True), whole)
@@ -204,7 +204,7 @@ def test_a_bound_of_other_weights_is_not_taken_for_this_one(tmp_path: Path, monk
     budget["seed"] = 2
     assert best_response("call", settings=settings, folder=tmp_path, resume=True).result == first.result
     (tmp_path / "learns.attempt.json").unlink()
-    with pytest.raises(ArchieError, match="holds results"):
+    with pytest.raises(ArchieError, match="holds 1 result;"):
         best_response("call", settings=settings, folder=tmp_path)
     again = best_response("call", settings=settings, folder=tmp_path, resume=True)
     assert again.result == play_match(load("rule_based"), load("call"), 300, SETTINGS.seeds[2])

@@ -220,7 +220,7 @@ def test_a_killed_tournament_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     files = list((tmp_path / "cells").glob("*.json"))
     kept = {path: path.stat().st_mtime_ns for path in files if json.loads(path.read_text())["finished"]}
     assert len(kept) >= 2
-    with pytest.raises(ArchieError, match=f"holds {len(files)} matches; resume"):
+    with pytest.raises(ArchieError, match=f"holds {len(files)} results; resume"):
         play(PLAYERS, CONDITIONS, tmp_path)
     told = [0, 0]
     write(play(PLAYERS, CONDITIONS, tmp_path, resume=True, progress=stop_after_two), tmp_path)
@@ -346,7 +346,7 @@ def test_the_command_line_writes_everything(tmp_path: Path, capsys: pytest.Captu
     assert printed.out == (tmp_path / "table.md").read_text()
     assert "1 of 1: call v call_draw" in printed.err
     assert main(["call", "call_draw", "--deals", "40", "--rules", "mini", "--out", str(tmp_path)]) == 2
-    assert "holds 1 matches; resume to go on" in capsys.readouterr().err
+    assert "holds 1 result; resume to continue" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "cells", "cells.csv", "ranking.csv", "table.json", "table.md", "table.png",
     ]  # fmt: skip
