@@ -258,7 +258,7 @@ def test_a_match_that_was_being_played_goes_on_from_its_kept_part(folder: Path, 
     for part, more in ((parts[0], 0), (marked, 1000)):
         path.unlink(missing_ok=True)
         ResultFile(path, CONDITIONS.manifest(pair)).write({"result": part.to_dict()}, finished=False)
-        with pytest.raises(ArchieError, match="holds 1 matches"):
+        with pytest.raises(ArchieError, match="holds 1 result;"):
             play(pair, CONDITIONS, tmp_path)
         with pytest.raises(ArchieError, match="deals 60 is now 92"):
             play(pair, replace(CONDITIONS, deals=92), tmp_path, resume=True)
@@ -406,7 +406,7 @@ def test_matches_go_on_until_they_are_known_well_enough(tmp_path: Path) -> None:
         play(pair, CONDITIONS, tmp_path, resume=True)
     with pytest.raises(ArchieError, match=r"error -1: expected more than 0 mbb per hand"):
         play(pair, replace(CONDITIONS, error=-1), tmp_path)
-    with pytest.raises(ArchieError, match="until and error: expected one of them"):
+    with pytest.raises(ArchieError, match="until and error: expected at most one of them"):
         play_match(*players, 60, until=9.0, error=9.0)
     with pytest.raises(ArchieError, match=r"whole chunks of 32$"):
         play_match(*players, 60, seed, chunk=32, error=300.0, earlier=play_match(*players, 61, seed, chunk=32))
