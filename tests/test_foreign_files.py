@@ -56,7 +56,7 @@ RULES = ["--rules", "mini"]
 TABLES = ("table.json", "table.md", "cells.csv", "ranking.csv", "table.png")
 WRITERS = {
     "pictures": Writer(
-        "evaluation.pictures.command", "watch", ["call", *RULES], "habits.json", "habits.png", "starting_hands.png"
+        "evaluation.pictures.command", "watch", ["call", *RULES], "play_style.json", "play_style.png", "starting_hands.png"
     ),
     "curves": Writer("evaluation.pictures.command", "read_curves", ["--curves", "runs/a"], "learning_curves.png"),
     "tournament": Writer("evaluation.tournament.round_robin", "play", ["call", "uniform", *RULES], *TABLES),
@@ -191,9 +191,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ours")
     write(play(("call", "raise"), Conditions(4, 1, "mini")), folder)
     card().write(folder)
-    habits, _ = watch(load("call", "mini"), None, 4, 1, "mini")
-    write_json(folder / "habits.json", habits.to_dict())
-    for name in ("habits", "starting_hands", "learning_curves"):
+    style, _ = watch(load("call", "mini"), None, 4, 1, "mini")
+    write_json(folder / "play_style.json", style.to_dict())
+    for name in ("play_style", "starting_hands", "learning_curves"):
         save(picture(1, 1), folder / f"{name}.png")
     shutil.copy(WEIGHTS / "solution-mini.npz", folder / "solution.npz")
     shutil.copy(WEIGHTS / "cfr_small.npz", folder / "cfr.npz")
@@ -221,7 +221,7 @@ def test_a_result_of_another_kind_is_refused(
     name: str, file: str, begins: Writer, ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     others = {".npz": "ppo.npz" if name in ("solver", "cfr", "cfr best response") or file == "cfr.npz" else "cfr.npz"}
-    others |= {".json": "card.json" if file != "card.json" else "habits.json", ".png": "card.md", ".csv": "card.md"}
+    others |= {".json": "card.json" if file != "card.json" else "play_style.json", ".png": "card.md", ".csv": "card.md"}
     others[".md"] = "table.md" if file != "table.md" else "card.md"
     shutil.copy(ours / others[Path(file).suffix], tmp_path / file)
     assert begins.run(tmp_path) == 2
@@ -231,4 +231,4 @@ def test_a_result_of_another_kind_is_refused(
 def test_pictures_say_that_they_are_ours(ours: Path) -> None:
     with Image.open(ours / "table.png") as drawn:
         assert drawn.info["Software"] == "archie-env"
-    assert json.loads((ours / "habits.json").read_text())["agent"] == "call"
+    assert json.loads((ours / "play_style.json").read_text())["agent"] == "call"
