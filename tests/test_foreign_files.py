@@ -69,7 +69,7 @@ WRITERS = {
         "ppo.npz",
     ),
     "solver": Writer("evaluation.exploitability.solver", "solve", [], "solution.npz"),
-    "duplicate": Writer("evaluation.duplicate.command", "play_match", ["call", "uniform"], "x.json", option="--json"),
+    "duplicate": Writer("evaluation.duplicate.command", "crosstable", ["call", "uniform"], "x.json", option="--json"),
     "aivat": Writer("evaluation.aivat.command", "learn", ["call", "uniform"], "x.json", option="--json"),
     "exploitability": Writer("evaluation.exploitability.measure", "measure", ["call"], "x.json", option="--json"),
     "speed": Writer("evaluation.speed.command", "run", [], "x.json", option="--json"),

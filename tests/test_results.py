@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_written_is_found_out_before_anything_is_played(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = importlib.import_module(f"evaluation.{module}")
-    for name in ("play_match", "learn", "measure"):
+    for name in ("crosstable", "learn", "measure"):
         monkeypatch.setattr(command, name, None, raising=False)
     agents = ["call"] if module == "exploitability.measure" else ["call", "uniform"]
     for file, words in (
