@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from archie_env.policy import Actions, Masks, Observations, UniformPolicy
 from archie_env.rules import PRESETS
 from evaluation.duplicate.match import play_match
 from evaluation.duplicate.report import format_match
-from tests.bots import CALLER, Passive, decisions, deuce_match, odd, play
+from tests.bots import CALLER, Passive, decisions, deuce_match, gone, odd, play
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,13 @@ def test_a_fault_costs_the_hands_it_happens_in(oddity: str, kind: str, words: st
     assert re.search(r" in deal \d+ as (dealer|big blind), round 1, holding ", report)
     assert report.isprintable()
     assert "FAULTS: bot:" in format_match(result)
+
+
+def test_a_time_limit_for_each_call_ends_the_process_too(tmp_path: Path) -> None:
+    notes = tmp_path / "numbers"
+    result = play(odd("is deaf", notes, options="--no-clock "), time_limit=(0.5, None))
+    assert set(result.faults[0].counts) == {TIME_LIMIT, DISQUALIFIED}
+    assert gone(list(map(int, notes.read_text().split())))
 
 
 def test_a_second_answer_costs_its_hand_or_that_of_the_next_answer() -> None:

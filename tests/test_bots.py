@@ -30,7 +30,7 @@ from archie_env.errors import (
     TIME_LIMIT,
     ArchieError,
 )
-from archie_env.observation import decode
+from archie_env.observation import decode, fields
 from archie_env.policy import Actions, Masks, Observations, Policy
 from archie_env.rules import PRESETS, Rules
 from evaluation.aivat.match import play_adjusted
@@ -81,6 +81,17 @@ def test_a_message_holds_the_whole_row_and_nothing_else(rules: Rules) -> None:
         row, mask = wire.row_of(json.loads(line), rules)
         assert np.array_equal(row, rows[k])
         assert np.array_equal(mask, masks[k])
+
+
+def test_rows_that_no_engine_wrote_fit_into_their_lines() -> None:
+    rules = PRESETS["archie"]
+    rows, masks = decisions(rules)
+    for block in fields(rules):
+        if block.name not in ("held", "phase"):
+            rows[:, block.start : block.start + block.size] = 127
+    lines = wire.messages(np.ascontiguousarray(rows), masks, rules, 10**18, np.full(len(rows), wire.BILLION - 1))
+    assert len(lines) < len(rows) * 340
+    assert all(json.loads(line)["drew"] == [0, 0, 0] for line in lines.splitlines())
 
 
 @pytest.mark.parametrize(

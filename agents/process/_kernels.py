@@ -48,6 +48,7 @@ def _put_counts(out: Any, at: Any, row: Any, start: Any, draws: Any, counts: Any
                     at += 1
                 at = _put_number(out, at, n, 1)
                 some = True
+                break  # a row that no engine wrote could have more, and no line has room for them
     return at
 
 

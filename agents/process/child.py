@@ -94,6 +94,10 @@ class Child:
         if self._finalizer.detach() is not None:
             _end(self._process, self._held, self._owner, 0)
 
+    def stop(self) -> None:
+        """Kill the whole group and leave the pipes to the thread that reads them."""
+        _kill_group(self._process)
+
     def add_noise(self, line: bytes) -> None:
         """Count a line that is no answer; raises `EndedError` after `MOST_NOISE`."""
         if not self.noise:
@@ -214,6 +218,12 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    # Until this, the group has the member that waits for the host's end, so its number can't belong to anybody else.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _end(process: subprocess.Popen[bytes], held: int, owner: int, grace: float) -> None:
     """End a process and what it started; in a fork of its host, only let go of it."""
     pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
@@ -222,9 +232,7 @@ def _end(process: subprocess.Popen[bytes], held: int, owner: int, grace: float) 
             pipes[0].close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
-        # The group still has the member that waits for the host's end, so its number can't belong to anybody else by now.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill_group(process)
         process.wait()
     for pipe in pipes:
         with contextlib.suppress(OSError):

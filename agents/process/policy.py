@@ -5,6 +5,7 @@ The process is started when the policy is made, and again when it is asked after
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,7 +19,7 @@ from agents.process.call import Call, Sheet, quoted
 from agents.process.child import Child, EndedError, LateError
 from agents.process.command import parse_command
 from agents.rows import checked_rows
-from archie_env.errors import DISQUALIFIED, ILLEGAL, TIME_LIMIT, ArchieError, BotError, described, printable, shown
+from archie_env.errors import DISQUALIFIED, EXCEPTION, ILLEGAL, TIME_LIMIT, ArchieError, BotError, described, printable, shown
 from archie_env.policy import Actions, Masks, Observations, Policy, Probabilities, StochasticPolicy
 from archie_env.rules import Rules, as_rules
 
@@ -43,7 +44,7 @@ class Bot:
     def __init__(self, command: str, rules: Rules | str = "archie", now: Callable[[], float] = time.monotonic) -> None:
         self.name, self.rules = f"bot:{command}", as_rules(rules)
         self.command, self.clock, _ = parse_command(command)
-        self._now, self._child = now, None
+        self._now, self._child, self._asking = now, None, threading.Lock()
         self._reset()
         try:
             self._child = self._start()
@@ -64,11 +65,21 @@ class Bot:
         self._next, self._owed = 0, set[int]()
 
     def close(self) -> None:
-        """End the process; the next call starts it again, with a full clock."""
+        """End the process; the next call starts it again, with a full clock.
+
+        A call that another thread waits for ends with a `BotError`.
+        """
         child, self._child = self._child, None
-        if child is not None:
-            child.close()
-        self._reset()
+        if not self._asking.acquire(blocking=False):
+            if child is not None:
+                child.stop()
+            return
+        try:
+            if child is not None:
+                child.close()
+            self._reset()
+        finally:
+            self._asking.release()
 
     def remarks(self) -> tuple[str, ...]:
         """What is worth telling of the process since it was opened, though no hand was forfeited for it."""
@@ -93,8 +104,9 @@ class Bot:
         rows = checked_rows(observations, masks, self.rules)
         sheet = Sheet(rows, masks, chances, told)
         at = 0
-        while at < len(rows):
-            at += self._ask_batch(sheet, at)
+        with self._asking:
+            while at < len(rows):
+                at += self._ask_batch(sheet, at)
         return sheet
 
     def _ask_batch(self, sheet: Sheet, at: int) -> int:
@@ -127,9 +139,10 @@ class Bot:
             done = f"{n - call.left} of {n} answered: are its answers flushed?"
             raise BotError(TIME_LIMIT, f"no answer within {seconds:.3g} s, {done}", self.name) from None
         except EndedError as error:
-            if self._child is not child:
-                raise BotError(DISQUALIFIED, "closed while it was asked", self.name) from None
+            closed = self._child is not child
             self._drop(child)
+            if closed:
+                raise BotError(EXCEPTION, "closed while it was asked", self.name) from None
             self._ends, self._last_end = self._ends + 1, error.reason
             return call.answered, error
         except BaseException:  # an answer that nobody waits for any more must not be taken for that to a later question
