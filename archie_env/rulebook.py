@@ -52,10 +52,10 @@ def bits_of_row(rules: Rules) -> NDArray[np.int64]:
 
 
 def _runs(bits: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Runs of at most 64 entries whose bits ascend one by one: the first entry, its bit, and how many."""
+    """Runs of entries whose bits ascend one by one: the first entry, its bit, how many; none across a multiple of 64."""
     runs: list[tuple[int, int, int]] = []
     for at, bit in enumerate(bits.tolist()):
-        if runs and bit == runs[-1][1] + runs[-1][2] and runs[-1][2] < 64:
+        if runs and at % 64 and bit % 64 and bit == runs[-1][1] + runs[-1][2]:
             runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
         else:
             runs.append((at, bit, 1))
@@ -91,8 +91,9 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
         book["slot"][number] = 1 << rank | 1 << encode.RANK_BITS + suit
     bits = bits_of_row(rules)
     if not np.array_equal(bits, np.arange(encode.PLAIN_BITS)):
-        runs = _runs(bits)
-        book["runs"], book["run"][: len(runs)] = len(runs), runs
+        for k, (at, bit, n) in enumerate(_runs(bits)):
+            word, low = divmod(bit, 64)
+            book["runs"], book["run"][k] = k + 1, (word, 64 - low - n, 64 - n, at % 64, (at + n) % 64 == 0)
     books.setflags(write=False)
     return books
 

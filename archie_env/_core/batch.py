@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from archie_env._core.encode import encode, write_mask, write_menu
 from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, menu, open_game, step
-from archie_env._core.rng import GOLDEN, below, mix
+from archie_env._core.rng import GOLDEN, ONE, below, mix
+from archie_env._core.state import MAX_ACTIONS
 
 
 @kernel
@@ -29,21 +32,22 @@ def deal_numbered(games, books, hand_numbers):
 def look(games, books, to_act, menus, observations, masks, pot_scale, owed_scale):
     """Write what each player to act sees and may do."""
     book = books[0]
+    rows, choices = observations.reshape(-1), masks.reshape(-1)
     for i in range(len(games)):
         game = games[i]
         to_act[i] = game["turn"] ^ game["dealer"]
         menus[i] = choice = menu(game, book)
-        encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
-        write_menu(book, choice, masks[i])
+        encode(game, book, game["turn"], rows, i, pot_scale, owed_scale)
+        write_menu(book, choice, choices, i)
 
 
 @kernel
 def look_from(games, books, seat, observations, pot_scale, owed_scale):
     """Write what one seat sees in every game."""
-    book = books[0]
+    book, rows = books[0], observations.reshape(-1)
     for i in range(len(games)):
         game = games[i]
-        encode(game, book, seat ^ game["dealer"], observations[i], pot_scale, owed_scale)
+        encode(game, book, seat ^ game["dealer"], rows, i, pot_scale, owed_scale)
 
 
 @kernel
@@ -51,8 +55,8 @@ def first_illegal(books, menus, actions):
     """The first game whose action is not on its menu, or -1; checked before anything is played."""
     book = books[0]
     for i in range(len(actions)):
-        a = actions[i]
-        if not (0 <= a < book["actions"] and book["legal"][menus[i], a]):
+        a = np.uint64(actions[i])  # a negative one is beyond all others
+        if a >= MAX_ACTIONS or not book["legal_bits"][np.uint64(menus[i])] >> a & ONE:
             return i
     return -1
 
@@ -61,6 +65,7 @@ def first_illegal(books, menus, actions):
 def step_games(games, books, actions, rewards, done, to_act, menus, observations, masks, pot_scale, owed_scale):
     """Play one checked action in every game; a finished hand pays by seat and the next one is dealt."""
     book = books[0]
+    rows, choices = observations.reshape(-1), masks.reshape(-1)
     for i in range(len(games)):
         game = games[i]
         step(game, book, actions[i])
@@ -71,8 +76,8 @@ def step_games(games, books, actions, rewards, done, to_act, menus, observations
             deal_hand(game, book, game["hand_number"] + 1, 0)
         to_act[i] = game["turn"] ^ game["dealer"]
         menus[i] = choice = menu(game, book)
-        encode(game, book, game["turn"], observations[i], pot_scale, owed_scale)
-        write_menu(book, choice, masks[i])
+        encode(game, book, game["turn"], rows, i, pot_scale, owed_scale)
+        write_menu(book, choice, choices, i)
 
 
 @kernel
@@ -81,7 +86,7 @@ def random_legal(books, menus, streams, actions):
     book = books[0]
     for i in range(len(menus)):
         streams[i] += GOLDEN
-        m = menus[i]
+        m = np.uint64(menus[i])
         actions[i] = book["legal_list"][m, below(mix(streams[i]), book["legal_count"][m])]
 
 
@@ -110,10 +115,11 @@ def list_waiting(games, seat, index):
 def look_at(games, books, index, observations, masks, pot_scale, owed_scale):
     """Write what the players to act see and may do, row k for game ``index[k]``."""
     book = books[0]
+    rows, choices = observations.reshape(-1), masks.reshape(-1)
     for k in range(len(index)):
         game = games[index[k]]
-        encode(game, book, game["turn"], observations[k], pot_scale, owed_scale)
-        write_mask(game, book, masks[k])
+        encode(game, book, game["turn"], rows, k, pot_scale, owed_scale)
+        write_mask(game, book, choices, k)
 
 
 @kernel

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archie_env._core.jit import inner
+from archie_env._core.jit import inlined, inner
 from archie_env._core.play import menu
 from archie_env._core.rng import ONE
 from archie_env._core.state import DEALER, MAX_ACTIONS
@@ -56,24 +56,36 @@ def word_of(words, index):
     return w5 if index == 5 else w6
 
 
-@inner
-def write_runs(book, words, row):
-    """Write the bits of the words where the rules have them in a row."""
+@inlined
+def write_runs(book, words, rows, start):
+    """Write the bits of the words where the rules have them in a row that begins at ``start``, 64 entries at a time."""
+    word, index, gathered, before, entries = words[0], 0, _0, _0, _0
     for k in range(book["runs"]):
-        at, first, n = book["run"][k, 0], book["run"][k, 1], book["run"][k, 2]
-        shift = np.uint64(first & 63)
-        bits = word_of(words, first >> 6) >> shift
-        if shift + np.uint64(n) > _64:
-            bits |= word_of(words, (first >> 6) + 1) << (_64 - shift)
-        for i in range(n):
-            row[at + i] = np.int8(bits >> np.uint64(i) & ONE)
+        run = book["run"][np.uint64(k)]
+        if run["word"] != index:
+            index = run["word"]
+            word = word_of(words, index)
+        bits = word << np.uint64(run["left"]) >> np.uint64(run["right"])
+        gathered |= bits << np.uint64(run["at"])
+        if run["fills"]:
+            write_64(rows, start + entries, gathered)
+            before, gathered = gathered, _0
+            entries += _64
+    rest = np.uint64(book["width"] - 2) - entries
+    if entries and rest:  # nothing may be written beyond the row: the last 64 entries, some of them for the second time
+        write_64(rows, start + entries + rest - _64, before >> rest | gathered << _64 - rest)
+    elif rest:
+        for i in range(rest):
+            rows[start + np.uint64(i)] = np.int8(gathered & ONE)
+            gathered >>= ONE
 
 
-@inner
-def encode(game, book, me, row, pot_scale, owed_scale):
-    """Write the information state of position ``me``: its own cards and everything public, nothing else.
+@inlined
+def encode(game, book, me, rows, i, pot_scale, owed_scale):
+    """Write the information state of position ``me`` as row i: its own cards and everything public, nothing else.
 
-    ``row``: int8 or float32 of ``BOOK["width"]`` entries, or uint64 of seven.
+    ``rows``: all rows one behind the other, as a view of each would be counted in and out: int8 or float32 of ``BOOK["width"]``
+    entries each, or uint64 of seven.
     """
     mine, other = np.uint64(me), np.uint64(1 - me)
     phase, thrown, shown = np.uint64(game["phase"]), np.uint64(game["thrown"][mine]), np.uint64(game["shown"][other])
@@ -81,8 +93,7 @@ def encode(game, book, me, row, pot_scale, owed_scale):
     held = game["held"][mine]
     first, second, third, fourth = held[_0], held[_1], held[_2], held[_3]
     now = phase >> ONE
-    if phase & ONE and thrown >> _6 * now:  # committed: the cards thrown are gone, the new ones not seen yet
-        now += ONE
+    now += phase & np.uint64(thrown >> _6 * now != 0)  # committed: the cards thrown are gone, the new ones not seen yet
     cards, slot = held[now], book["slot"]
     slot_0 = slot[lowest(cards)]
     cards &= cards - ONE
@@ -103,40 +114,48 @@ def encode(game, book, me, row, pot_scale, owed_scale):
     w4 = slot_2 >> _14 | slot_3 << _3 | slot_4 << _20 | thrown << _37 | shown << _55
     w5 = shown >> _9 | (betting & _FIRST_BETS) << _9 | (ONE - over) << _57 + phase
     w6 = over | np.uint64(me == DEALER) << ONE | betting >> _48 << _16
-    if row.itemsize == 8:  # packed
-        row[_0], row[_1], row[_2], row[_3], row[_4], row[_5] = w0, w1, w2, w3, w4, w5
-        row[_6] = w6 | owed << _48 | pot << _56
+    if rows.itemsize == 8:  # packed
+        at = np.uint64(i) * np.uint64(WORDS)
+        rows[at], rows[at + ONE], rows[at + _2], rows[at + _3], rows[at + _4], rows[at + _5] = w0, w1, w2, w3, w4, w5
+        rows[at + _6] = w6 | owed << _48 | pot << _56
         return
-    end = np.uint64(book["width"] - 2)
+    width = np.uint64(book["width"])
+    start = np.uint64(i) * width
+    end = start + width
     if book["runs"]:
-        write_runs(book, (w0, w1, w2, w3, w4, w5, w6), row)
+        write_runs(book, (w0, w1, w2, w3, w4, w5, w6), rows, start)
     else:
-        write_64(row, np.uint64(0), w0)
-        write_64(row, np.uint64(64), w1)
-        write_64(row, np.uint64(128), w2)
-        write_64(row, np.uint64(192), w3)
-        write_64(row, np.uint64(256), w4)
-        write_64(row, np.uint64(320), w5)
-        row[np.uint64(OVER)], row[np.uint64(DEALS)] = np.int8(over), me == DEALER
-    row[end] = np.int64(owed) * owed_scale
-    row[end + ONE] = np.int64(pot) * pot_scale
+        write_64(rows, start, w0)
+        write_64(rows, start + np.uint64(64), w1)
+        write_64(rows, start + np.uint64(128), w2)
+        write_64(rows, start + np.uint64(192), w3)
+        write_64(rows, start + np.uint64(256), w4)
+        write_64(rows, start + np.uint64(320), w5)
+        rows[start + np.uint64(OVER)], rows[start + np.uint64(DEALS)] = np.int8(over), me == DEALER
+    rows[end - _2] = np.int64(owed) * owed_scale
+    rows[end - ONE] = np.int64(pot) * pot_scale
 
 
-@inner
-def write_menu(book, choice, row):
-    """Write the legal actions of a menu, a row of ``BOOK["legal"]``: an int8 for each action, or one word."""
+@inlined
+def write_menu(book, choice, masks, i):
+    """Write the legal actions of a menu, a row of ``BOOK["legal"]``, as mask i: an int8 for each action, or one word."""
     bits = book["legal_bits"][np.uint64(choice)]
-    if row.itemsize == 8:
-        row[_0] = bits
-    elif book["actions"] == MAX_ACTIONS:
-        row[_0], row[_1], row[_2] = np.int8(bits & ONE), np.int8(bits >> _1 & ONE), np.int8(bits >> _2 & ONE)
-        write_32(row, _3, bits >> _3)
+    actions = np.uint64(book["actions"])
+    at = np.uint64(i) * actions
+    if masks.itemsize == 8:  # packed
+        masks[np.uint64(i)] = bits
+    elif actions == MAX_ACTIONS:
+        masks[at] = np.int8(bits & ONE)
+        masks[at + ONE] = np.int8(bits >> ONE & ONE)
+        masks[at + _2] = np.int8(bits >> _2 & ONE)
+        write_32(masks, at + _3, bits >> _3)
     else:
         for a in range(book["actions"]):
-            row[a] = np.int8(bits >> np.uint64(a) & ONE)
+            masks[at + np.uint64(a)] = np.int8(bits & ONE)
+            bits >>= ONE
 
 
-@inner
-def write_mask(game, book, row):
-    """Write the legal actions of the player to act; all zeros when the hand is over."""
-    write_menu(book, menu(game, book), row)
+@inlined
+def write_mask(game, book, masks, i):
+    """Write the legal actions of the player to act as mask i; all zeros when the hand is over."""
+    write_menu(book, menu(game, book), masks, i)

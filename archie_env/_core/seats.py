@@ -87,7 +87,7 @@ def play_seats(games, books, stats, index, actions, learner, keep_walks, final, 
             entry["squares"] += np.int64(net) * np.int64(net)
         if entry["decisions"]:
             entry["reward"], entry["done"], entry["length"] = net, 1, entry["decisions"]
-            encode(game, book, me, final[index[k]], pot_scale, owed_scale)
+            encode(game, book, me, final.reshape(-1), index[k], pot_scale, owed_scale)
             if final_hidden.shape[1]:
                 reveal(game, book, me, final_hidden[index[k]])
         else:
@@ -104,6 +104,7 @@ def wait_for_opponents(games, books, stats, candidates, index, bounds, observati
     array that ``candidates`` is a view of.
     """
     book, one = books[0], np.int8(1)
+    rows, choices = observations.reshape(-1), masks.reshape(-1)
     n = slot = 0
     bounds[0] = 0
     for k in range(len(candidates)):
@@ -115,8 +116,8 @@ def wait_for_opponents(games, books, stats, candidates, index, bounds, observati
             slot += 1
             bounds[slot] = n
         index[n] = i
-        encode(game, book, game["turn"], observations[n], one, one)
-        write_mask(game, book, masks[n])
+        encode(game, book, game["turn"], rows, n, one, one)
+        write_mask(game, book, choices, n)
         n += 1
     while slot + 1 < len(bounds):
         slot += 1
@@ -131,12 +132,13 @@ def look_at(games, books, stats, index, observations, masks, hidden, pot_scale, 
     ``hidden`` has no columns unless asked for.
     """
     book = books[0]
+    rows, choices = observations.reshape(-1), masks.reshape(-1)
     for k in range(len(index)):
         i = index[k]
         game = games[i]
         me = learner_position(game, stats[i]["role"])
-        encode(game, book, me, observations[i], pot_scale, owed_scale)
-        write_mask(game, book, masks[i])
+        encode(game, book, me, rows, i, pot_scale, owed_scale)
+        write_mask(game, book, choices, i)
         if game["over"]:
             for a in range(book["actions"]):
                 masks[i, a] = 1

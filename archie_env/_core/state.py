@@ -59,7 +59,16 @@ GAME = np.dtype(
     align=True,
 )
 
-MAX_RUNS = 32
+MAX_RUNS = 64
+RUN = np.dtype(
+    [
+        ("word", "i1"),  # where its bits are
+        ("left", "i1"),  # shifts to the left and back to the right that leave these bits alone
+        ("right", "i1"),
+        ("at", "i1"),  # its place among the 64 entries of the row that are written together
+        ("fills", "i1"),  # 1: it is the last of 64 entries
+    ]
+)
 MULTISETS = 6188  # C(17, 5): multisets of five of 13 ranks
 
 BOOK = np.dtype(
@@ -86,7 +95,7 @@ BOOK = np.dtype(
         ("actions", "i2"),
         ("slot", "u8", (65,)),  # [card] -> its bits in a slot of the words (see encode); 0 behind the deck
         ("runs", "i2"),  # runs of bits that lie side by side in the words and in a row; 0 if all of them do
-        ("run", "i2", (MAX_RUNS, 3)),  # [run]: index in the row, bit in the words, entries
+        ("run", RUN, (MAX_RUNS,)),
         ("wagers_width", "i2"),  # entries of one betting round
         ("pot_unit", "i2"),  # chips that one step of the pot's entry stands for
         ("owed_unit", "i2"),  # the same for the chips owed

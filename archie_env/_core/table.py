@@ -33,10 +33,10 @@ def seat_to_act(game):
 @inner
 def write_masks(game, book, masks):
     """Write what each seat may do, ``(2, a)``: zeros for a seat that is not to act.  Returns the seat to act or ``ENDED``."""
-    seat = seat_to_act(game)
+    seat, choices = seat_to_act(game), masks.reshape(-1)
     for s in range(2):
         if s == seat:
-            write_mask(game, book, masks[s])
+            write_mask(game, book, choices, s)
         else:
             for a in range(book["actions"]):
                 masks[s, a] = 0
@@ -83,7 +83,7 @@ def play_table(games, books, action):
 def look_seat(games, books, seat, row, pot_scale, owed_scale):
     """Write what one seat sees, ``(d,)``."""
     game = games[0]
-    encode(game, books[0], seat ^ game["dealer"], row, pot_scale, owed_scale)
+    encode(game, books[0], seat ^ game["dealer"], row, 0, pot_scale, owed_scale)
 
 
 @kernel
@@ -97,8 +97,8 @@ def begin_table(games, books, hand_number, dealer, deck, given, row, mask, pot_s
     """Deal as `deal_one` does, then write what the seat to act sees and may do; returns that seat."""
     game, book = games[0], books[0]
     deal_one(game, book, hand_number, dealer, deck, given)
-    encode(game, book, game["turn"], row, pot_scale, owed_scale)
-    write_mask(game, book, mask)
+    encode(game, book, game["turn"], row, 0, pot_scale, owed_scale)
+    write_mask(game, book, mask, 0)
     return seat_to_act(game)
 
 
@@ -111,8 +111,8 @@ def step_table(games, books, action, row, mask, pot_scale, owed_scale):
     game, book = games[0], books[0]
     seat = play_one(game, book, action)
     if seat != ILLEGAL:
-        encode(game, book, game["dealer"] if seat == ENDED else game["turn"], row, pot_scale, owed_scale)
-        write_mask(game, book, mask)
+        encode(game, book, game["dealer"] if seat == ENDED else game["turn"], row, 0, pot_scale, owed_scale)
+        write_mask(game, book, mask, 0)
     return seat
 
 

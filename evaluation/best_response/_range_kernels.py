@@ -194,8 +194,8 @@ def add_waiting(game, book, i, index, observations, masks, count):
     """Append particle i with the observation and mask of the player to act; return the new number of entries."""
     one = np.int8(1)
     index[count] = i
-    encode(game, book, game["turn"], observations[count], one, one)
-    write_mask(game, book, masks[count])
+    encode(game, book, game["turn"], observations.reshape(-1), count, one, one)
+    write_mask(game, book, masks.reshape(-1), count)
     return count + 1
 
 
