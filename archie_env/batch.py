@@ -7,7 +7,7 @@ whoever is to act; matches between policies are made of it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.observation import chip_scales, width
 from archie_env.policy import Policy
+from archie_env.replay import MOST_HANDS, actions_of, check_types, columns, replayed
 from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import game_number, seed_word, whole_actions, whole_number
@@ -139,6 +140,46 @@ class Batch(ReadsRulebook):
         with np.errstate(over="ignore"):
             numbers = np.arange(self._first, self._first + len(self), dtype=np.uint64)
             self._streams[:] = numbers * np.uint64(0xA0761D6478BD642F) ^ word
+        self.rewards[:], self.done[:] = 0, False
+        loops.look(self.games, self._books, self.to_act, self._menus, self.observations, self.masks, *self._scales)
+        self._whole = True
+
+    def snapshot(self) -> dict[str, NDArray[Any]]:
+        """Return everything that `restore` needs to continue as if never stopped.
+
+        Returns:
+            ``actions (n, columns)`` of the hands in progress, their numbers ``hands (n,)``, and the ``streams (n,)`` of
+            `sample_actions`.
+        """
+        hands = self.games["hand_number"].astype(np.int64)
+        return {"actions": actions_of(self.games, self.rules), "hands": hands, "streams": self._streams.copy()}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a `snapshot` of a batch made with the same arguments and the same seed in the last `reset`.
+
+        Hands are replayed by the engine, so that nothing in the arrays can bring a game into an impossible state.
+
+        Raises:
+            ArchieError: naming the array and what is wrong; nothing was changed.
+        """
+        n, games = len(self), self.games.copy()
+        check_types(
+            arrays,
+            {
+                "actions": (np.dtype(np.int8), (n, columns(self.rules))),
+                "hands": (np.dtype(np.int64), (n,)),
+                "streams": (np.dtype(np.uint64), (n,)),
+            },
+        )
+        hands = arrays["hands"]
+        if ((hands < 0) | (hands > MOST_HANDS)).any():
+            raise ArchieError(f"hands {hands.min()} to {hands.max()}: expected 0 to {MOST_HANDS}")
+        for _ in replayed(games, self._books, hands, arrays["actions"]):
+            pass
+        if games["over"].any():
+            raise ArchieError(f"actions of game {games['over'].argmax()}: the hand is over: expected one in progress")
+        self._whole = False
+        self.games[:], self._streams[:] = games, arrays["streams"]
         self.rewards[:], self.done[:] = 0, False
         loops.look(self.games, self._books, self.to_act, self._menus, self.observations, self.masks, *self._scales)
         self._whole = True

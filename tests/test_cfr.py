@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -31,8 +32,9 @@ from archie_env.files import locked
 from archie_env.game import Game
 from archie_env.hands import HandValues
 from archie_env.observation import decode
-from archie_env.policy import Actions, Masks, Observations, UniformPolicy, sample
+from archie_env.policy import Actions, Masks, Observations, Policy, UniformPolicy, sample
 from archie_env.rules import PRESETS, Rules, Stakes
+from archie_env.terminal.shell import terminable
 from evaluation.duplicate.match import play_match
 from evaluation.exploitability.measure import measure
 from tests import tampering
@@ -602,10 +604,20 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--rules", "midi"], "trained for rules mini, expected midi"),
         (["--checkpoint", "none.npz"], "none.npz: no such file"),
     ):
-        assert best_response.main([*command, *wrong]) == 2
+        assert best_response.main([*command, *wrong, "--fresh"]) == 2
         assert words in capsys.readouterr().err
-    assert best_response.main([*command[3:], "--rules", "mini", "rule_based", "--deals", "200"]) == 0
-    assert best_response.main([*command[3:], "--rules", "mini", "rule_based", "--checkpoint", "none.npz"]) == 2
+    again = [*command[3:], "--rules", "mini", "rule_based"]
+    assert best_response.main([*again, "--deals", "200"]) == 2
+    assert "response-checkpoint.npz exists: expected --resume, --fresh or another --out" in capsys.readouterr().err
+    assert best_response.main([*again, "--deals", "200", "--resume"]) == 2
+    assert "made otherwise (target, weights, abstraction): expected the same arguments" in capsys.readouterr().err
+    assert best_response.main([*again, "--deals", "200", "--fresh"]) == 0
+    assert "200 deals played twice" in capsys.readouterr().out
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit, match="0"):
+        patched.setattr(sys, "argv", ["best_response", *again, "--deals", "200", "--resume"])
+        runpy.run_path(best_response.__file__, run_name="__main__")
+    assert "200 deals played twice" in capsys.readouterr().out, "printed by the command too, not only from Python"
+    assert best_response.main([*again, "--fresh", "--checkpoint", "none.npz"]) == 2
     assert "rule_based is no CFR strategy, so it has no regrets to begin with" in capsys.readouterr().err
     assert best_response.main(["human", "--traversals", "4000"]) == 2
     assert "human: expected a player that needs no terminal" in capsys.readouterr().err
@@ -728,3 +740,82 @@ def test_the_strategies_that_ship_are_those_of_their_configurations(name: str, c
     assert against.mean > 485 - 4 * against.standard_error
     against = match(policy, load("rule_based"), 3000, 11, ARCHIE)
     assert against.mean > -3 * against.standard_error
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("target", ["uniform", "strategy"])
+def test_a_stopped_responder_goes_on_to_the_same_strategy(target: str, number: signal.Signals, tmp_path: Path) -> None:
+    """Stopped in its first round, in a later one, and while it observes the player."""
+    player: Policy = load("uniform", "mini")
+    if target == "strategy":
+        player = cfr.train(trained(traversals=4000), tmp_path, quiet=True)
+    budget: dict[str, Any] = {"rules": "mini", "traversals": 24_000, "seed": 3}
+    whole = best_response.train_response(player, **budget)
+    path, rounds, observed = tmp_path / best_response.CHECKPOINT, [0], [0]
+    advance, observe = best_response.Responder._round, EmpiricalPolicy.observe
+
+    def counted(responder: best_response.Responder) -> None:
+        rounds[0] += 1
+        if rounds[0] in (1, 6):
+            signal.raise_signal(number)  # the round is finished first
+        advance(responder)
+
+    def interrupted(policy: EmpiricalPolicy, *arguments: Any) -> None:
+        observe(policy, *arguments)
+        observed[0] += 1
+        if observed[0] == 9:  # two of each start, and some in between
+            signal.raise_signal(number)
+
+    stops = 0
+    with pytest.MonkeyPatch.context() as patched, terminable():
+        patched.setattr(best_response.Responder, "_round", counted)
+        patched.setattr(EmpiricalPolicy, "observe", interrupted)
+        resumed = None
+        while resumed is None:
+            try:
+                resumed = best_response.train_response(player, **budget, keep=path, resume=path.exists())
+            except KeyboardInterrupt:
+                stops += 1
+                assert path.exists()
+    assert stops == (3 if target == "uniform" else 2)
+    assert rounds[0] == 12, "no round was lost or played twice"
+    assert digest(resumed.weights) == digest(whole.weights)
+    assert resumed.meta == whole.meta
+    ended = best_response.train_response(player, **budget, keep=path, resume=True)
+    assert digest(ended.weights) == digest(whole.weights)
+
+
+def test_a_tampered_checkpoint_of_a_responder_is_refused(tmp_path: Path) -> None:
+    player, path = load("rule_based", "mini"), tmp_path / best_response.CHECKPOINT
+    budget: dict[str, Any] = {"rules": "mini", "traversals": 4000, "keep": path}
+    best_response.train_response(player, **budget)
+    arrays, meta = read_archive(path, best_response.FORMAT, 1)
+
+    def refused(words: str, arrays: dict[str, Any], meta: dict[str, Any]) -> None:
+        write_archive(path, arrays, meta)
+        with pytest.raises(ArchieError, match=words):
+            best_response.train_response(player, **budget, resume=True)
+
+    for name, value, words in (
+        ("batch/actions", 35, "actions of game 0: 35 is not legal"),
+        ("batch/hands", -1, "hands -1"),
+        ("observed/bets", np.nan, "observed/bets holds nan"),
+        ("outline/draws", -1, "outline/draws holds nan, infinite or negative"),
+        ("bets", np.inf, "bets holds nan or infinite"),
+    ):
+        changed = arrays[name].copy()
+        changed[:1] = value
+        refused(words, {**arrays, name: changed}, meta)
+    refused("walks is missing", {name: array for name, array in arrays.items() if name != "walks"}, meta)
+    refused("bets", {**arrays, "bets": arrays["bets"][1:]}, meta)
+    changes: tuple[tuple[str, Any, str], ...] = (
+        ("progress", {**meta["progress"], "turn": 9}, "turn = 9: expected a whole number 1 to 6"),
+        ("progress", {**meta["progress"], "observed": 0}, "observed 0: expected those of such a run"),
+        ("player", None, "observed"),
+        ("player", {**meta["player"], "decisions": -1}, "decisions = -1"),
+        ("player", {**meta["player"], "generators": meta["player"]["generators"][1:]}, "2 generators: expected 3"),
+        ("made", [], "made otherwise"),
+        ("made", {**meta["made"], "seed": 2}, r"made otherwise \(seed\)"),
+    )
+    for key, other, words in changes:
+        refused(words, arrays, {**meta, key: other})

@@ -20,7 +20,7 @@ from archie_env.batch import Hands
 from archie_env.envs.learner import SingleAgentBatch
 from archie_env.envs.single import ArchieEnv
 from archie_env.envs.vector import ArchieVectorEnv
-from archie_env.errors import OrderError
+from archie_env.errors import ArchieError, OrderError
 from archie_env.policy import Actions, Masks, Observations, Probabilities, UniformPolicy
 from archie_env.rules import PRESETS
 
@@ -254,3 +254,36 @@ def test_a_batch_deals_anew() -> None:
     assert not whole.rewards.any()
     assert not whole.done.any()
     np.testing.assert_array_equal(stepped(whole), stepped(Batch(16, seed=4)))
+
+
+@pytest.mark.parametrize("rules", ["archie", "barge"])
+def test_a_batch_goes_on_from_its_snapshot(rules: str) -> None:
+    batch, twin = (Batch(64, rules, seed=3) for _ in range(2))
+    for _ in range(9):
+        stepped(batch)
+        twin.restore(batch.snapshot())
+        assert (twin.observations == batch.observations).all()
+        assert (twin.masks == batch.masks).all()
+        assert stepped(twin) == stepped(batch)
+
+
+def test_a_snapshot_that_no_batch_can_have_is_refused_and_changes_nothing() -> None:
+    batch, rng = Batch(16, seed=3), np.random.default_rng(1)
+    stepped(batch)
+    whole, before = batch.snapshot(), batch.games.tobytes()
+    refused = 0
+    for _ in range(300):
+        actions = whole["actions"].copy()
+        actions[rng.integers(16), rng.integers(actions.shape[1])] = rng.integers(-128, 128)
+        try:
+            batch.restore(whole | {"actions": actions})
+        except ArchieError as error:
+            refused += 1
+            assert "of game" in str(error)  # noqa: PT017  (either outcome is right)
+            assert batch.games.tobytes() == before
+        batch.restore(whole)
+        assert batch.games.tobytes() == before
+    assert refused > 200
+    for name, value in (("hands", whole["hands"] - 1), ("hands", whole["hands"] + 2**40), ("streams", whole["streams"][1:])):
+        with pytest.raises(ArchieError, match=name):
+            batch.restore(whole | {name: value})

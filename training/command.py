@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, ClassVar, Protocol, TextIO, TypeVar
+from typing import Annotated, ClassVar, Final, Protocol, TextIO, TypeVar
 
 import tyro
 from tqdm import tqdm
@@ -31,6 +31,7 @@ class Seeded(Protocol):
         ...
 
 
+STOPPED: Final = "stopped; --resume continues from the last checkpoint, if one was written"
 Config = TypeVar("Config", bound=Seeded)
 Number = Annotated[int | None, arg(metavar="INT")]
 
@@ -84,19 +85,24 @@ def train_from_command(
     chosen = tyro.cli(options, prog=program, description=about, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
 
     def work() -> None:
-        if chosen.resume and chosen.fresh:
-            raise ConfigError("--resume and --fresh: expected at most one of them")
         given = {key: getattr(chosen, name) for name, key in chosen.short.items()}
         changes = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
         config = load(chosen.config, [*chosen.set, *changes])
         trainer = program.rpartition(".")[2]
         out = chosen.out or Path("runs") / f"{trainer}-{Path(chosen.config).stem}-{config.seed}"
-        if os.path.exists(out / checkpoint) and not (chosen.resume or chosen.fresh):
-            raise ConfigError(f"{out / checkpoint} exists: expected --resume, --fresh or another --out")
+        check_start(out / checkpoint, chosen.resume, chosen.fresh)
         with log_lines():
             train(config, out, chosen.resume)
 
-    return run(work, stopped="stopped; --resume continues from the last checkpoint, if one was written")
+    return run(work, stopped=STOPPED)
+
+
+def check_start(checkpoint: Path, resume: bool, fresh: bool) -> None:
+    """Raise `ConfigError` for a start that would lose a checkpoint, and for one that is asked to be both."""
+    if resume and fresh:
+        raise ConfigError("--resume and --fresh: expected at most one of them")
+    if os.path.exists(checkpoint) and not (resume or fresh):
+        raise ConfigError(f"{checkpoint} exists: expected --resume, --fresh or another --out")
 
 
 class _Lines(logging.Handler):

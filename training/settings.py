@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, get_args, get_origin
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from archie_env.errors import ConfigError, RulesError, shown
@@ -76,6 +77,27 @@ class Settings(BaseModel):
         for text in changes:
             _change(values, text)
         return cls.from_values(values, f"{path} with --set" if changes else str(path))
+
+
+class Words(Settings):
+    """The two 128-bit words of PCG64."""
+
+    state: int = Field(ge=0, le=2**128 - 1)
+    inc: int = Field(ge=0, le=2**128 - 1)
+
+
+class Generator(Settings):
+    """The state of a NumPy generator, as ``bit_generator.state`` has it."""
+
+    bit_generator: Literal["PCG64"]
+    state: Words
+    has_uint32: int = Field(ge=0, le=1)
+    uinteger: int = Field(ge=0, le=2**32 - 1)
+
+    @classmethod
+    def of(cls, generator: np.random.Generator) -> Self:
+        """Read the state of a generator."""
+        return cls.model_validate(generator.bit_generator.state)
 
 
 def _known_rules(value: Any) -> str | dict[str, Any]:

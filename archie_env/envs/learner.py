@@ -13,10 +13,11 @@ from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env.actions import describe_legal
 from archie_env.cards import DECK
-from archie_env.envs._replay import KEPT, actions_of, restore_hands
+from archie_env.envs._replay import KEPT, restore_hands
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
 from archie_env.observation import chip_scales, width
 from archie_env.policy import Policy, name_of, private_generator
+from archie_env.replay import actions_of
 from archie_env.rulebook import ReadsRulebook
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import seed_word, whole_actions, whole_number

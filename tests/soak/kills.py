@@ -52,7 +52,6 @@ class Command:
     """Files to compare, in that folder."""
     checkpoint: str = ""
     """A trainer is resumed from this file, and started anew where there is none yet."""
-    resume: str = "--resume"
 
 
 COMMANDS: Final = {
@@ -64,8 +63,8 @@ COMMANDS: Final = {
     ),
     "cfr": Command("-m training.cfr --config tests/soak/mini.toml --out OUT", ("strategy.npz",), "checkpoint.npz"),
     "respond": Command(
-        "-m training.cfr.best_response rule_based --rules mini --traversals 100000 --deals 2000 --out OUT",
-        ("response.npz",), resume="",
+        "-m training.cfr.best_response rule_based --rules mini --traversals 200000 --deals 2000 --out OUT",
+        ("response.npz",), "response-checkpoint.npz",
     ),
     "duplicate": Command(
         "-m evaluation.duplicate uniform call_draw rule_based --deals 30000 --chunk 256 --write-every 0.3 --json OUT/all.json",
@@ -192,7 +191,7 @@ def chain(name: str, folder: Path, chance: random.Random, tally: Tally, until: f
         number, moment = chance.choice(SIGNALS), chance.uniform(0.0, tally.seconds)
         disturbed = time.monotonic() < until and len(kills) < CHAIN
         begun = time.monotonic()
-        arguments = [*start, *(command.resume.split() if resumed else ())]
+        arguments = [*start, *(["--resume"] if resumed else [])]
         ended = run(arguments, moment if disturbed else None, number, folder / "log.txt")
         tally.restarts += bool(kills)
         if not ended:

@@ -7,11 +7,12 @@ winnings; they are smallest where the policy was observed against that opponent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from agents.cfr import CFRPolicy
 from archie_env._core.batch import first_illegal_at
@@ -24,12 +25,23 @@ from archie_env.validation import whole_actions
 from training.cfr._table_kernels import AVERAGES, count_actions
 from training.cfr.abstraction import AbstractionConfig, build, config_meta
 from training.cfr.tables import Tables
+from training.settings import Generator, Settings, Several
 
 _GAMES: Final = 1024
 _EXPLORE: Final = 0.1
 """How often a random action replaces the player's, so that it is observed where its own play does not lead."""
+_KINDS: Final = ("outline", "observed")
+"""Tables of counts, by their names in a snapshot."""
 _OUTLINE: Final = 1e-6
 """Weight of an action counted in the outline, with coarser hands and a shorter past: it decides where nothing else was seen."""
+
+
+class Observed(Settings):
+    """How far a player was observed."""
+
+    decisions: int = Field(ge=0, le=10**15)
+    generators: Several[Generator]
+    """Of actions that replace the player's, and those handed to the player and to its opponent."""
 
 
 class EmpiricalPolicy:
@@ -94,6 +106,34 @@ class EmpiricalPolicy:
             batch.step(actions)
             if progress:
                 progress()
+
+    def snapshot(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return everything that `restore` needs to continue as if never stopped: arrays, and plain values."""
+        arrays = {f"batch/{name}": array for name, array in self._batch.snapshot().items()}
+        for kind, table in zip(_KINDS, self._tables, strict=True):
+            arrays |= {f"{kind}/bets": table.bets[:, AVERAGES], f"{kind}/draws": table.draws[:, AVERAGES]}
+        generators = tuple(map(Generator.of, (self._generator, *self._handed)))
+        return arrays, Observed(decisions=self.decisions, generators=generators).model_dump(mode="json")
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]], values: Any) -> None:
+        """Continue from a `snapshot` of an empirical policy made with the same arguments; its arrays have these shapes.
+
+        Raises:
+            ArchieError: for values that no observation can leave.
+        """
+        observed = Observed.from_values(values, "observed")
+        if len(observed.generators) != 1 + len(self._handed):
+            raise ArchieError(f"observed: {len(observed.generators)} generators: expected {1 + len(self._handed)}")
+        for kind, table in zip(_KINDS, self._tables, strict=True):
+            for name, counts in (("bets", table.bets), ("draws", table.draws)):
+                found = arrays[f"{kind}/{name}"]
+                if not (np.isfinite(found).all() and (found >= 0).all()):
+                    raise ArchieError(f"{kind}/{name} holds nan, infinite or negative values: expected counts")
+                counts[:, AVERAGES] = found
+        self._batch.restore({name: arrays[f"batch/{name}"] for name in self._batch.snapshot()})
+        for generator, state in zip((self._generator, *self._handed), observed.generators, strict=True):
+            generator.bit_generator.state = state.model_dump()
+        self.decisions = observed.decisions
 
     def _count(self, rows: NDArray[np.int8], masks: NDArray[np.int8], actions: NDArray[np.int64]) -> None:
         for table, index in zip(self._tables, self._index, strict=True):

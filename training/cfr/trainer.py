@@ -87,6 +87,12 @@ class TraversalPool:
         """Number of decisions visited so far."""
         return int(self.traversals["nodes"].sum())
 
+    def restore(self, records: NDArray[np.uint8]) -> None:
+        """Continue with the random numbers and counts of a pool of as many threads, from the bytes of its ``traversals``."""
+        traversals = records.view(TRAVERSAL).reshape(self.traversals.shape)
+        for name in ("bits", "count", "nodes"):  # the other fields are scratch space
+            self.traversals[name] = traversals[name]
+
     def round(self, tables: Tables, target: CFRPolicy | None, weight: float) -> NDArray[np.float64]:
         """Run one round of every thread.
 
@@ -243,9 +249,7 @@ class Run:
         except ArchieError as error:
             raise ArchieError(f"{path}: {error}") from None
         self.account = account_of(meta, len(self.abstractions))
-        records = arrays["walks"].view(TRAVERSAL).reshape(self.pool.traversals.shape)
-        for name in ("bits", "count", "nodes"):  # the other fields are scratch space
-            self.pool.traversals[name] = records[name]
+        self.pool.restore(arrays["walks"])
 
     def _record_bytes(self) -> NDArray[np.uint8]:
         return np.frombuffer(self.pool.traversals.tobytes(), np.uint8)

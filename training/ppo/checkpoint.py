@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final
 
 import numpy as np
 import torch as th
@@ -20,33 +20,12 @@ from agents.ppo import PPOPolicy
 from archie_env.errors import ArchieError, ConfigError, described, shown
 from training.ppo.config import Config
 from training.ppo.state import TrainingState
-from training.settings import Settings, Several, differences
+from training.settings import Generator, Settings, Several, differences
 
 FORMAT: Final = "archie-env ppo checkpoint"
 VERSION: Final = 3
 
 Arrays = dict[str, NDArray[Any]]
-
-
-class Words(Settings):
-    """The two 128-bit words of PCG64."""
-
-    state: int = Field(ge=0, le=2**128 - 1)
-    inc: int = Field(ge=0, le=2**128 - 1)
-
-
-class Generator(Settings):
-    """The state of a NumPy generator, as ``bit_generator.state`` has it."""
-
-    bit_generator: Literal["PCG64"]
-    state: Words
-    has_uint32: int = Field(ge=0, le=1)
-    uinteger: int = Field(ge=0, le=2**32 - 1)
-
-    @classmethod
-    def of(cls, generator: np.random.Generator) -> Self:
-        """Read the state of a generator."""
-        return cls.model_validate(generator.bit_generator.state)
 
 
 class Generators(Settings):
