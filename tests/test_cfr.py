@@ -588,7 +588,9 @@ def test_a_responder_starts_from_the_regrets_of_its_target(tmp_path: Path) -> No
         best_response.train_response(target)
 
 
-def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_responder_s_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     cfr.train(trained(traversals=4000), tmp_path, quiet=True)
     command = [f"cfr:{tmp_path / cfr.STRATEGY}", "--rules", "mini", "--traversals", "4000", "--out", str(tmp_path / "response")]
     assert best_response.main([*command, "--deals", "200"]) == 0
@@ -613,8 +615,8 @@ def test_the_responder_s_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "made otherwise (target, weights, abstraction): expected the same arguments" in capsys.readouterr().err
     assert best_response.main([*again, "--deals", "200", "--fresh"]) == 0
     assert "200 deals played twice" in capsys.readouterr().out
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit, match="0"):
-        patched.setattr(sys, "argv", ["best_response", *again, "--deals", "200", "--resume"])
+    monkeypatch.setattr(sys, "argv", ["best_response", *again, "--deals", "200", "--resume"])
+    with pytest.raises(SystemExit, match="0"):
         runpy.run_path(best_response.__file__, run_name="__main__")
     assert "200 deals played twice" in capsys.readouterr().out, "printed by the command too, not only from Python"
     assert best_response.main([*again, "--fresh", "--checkpoint", "none.npz"]) == 2
