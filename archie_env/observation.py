@@ -1,7 +1,7 @@
 """The information state: one table of fields, from which encoder, decoder, spaces, documentation and tests are made.
 
-A row holds everything one seat has seen and nothing it could not know: the other's cards and a committed but undealt
-discard count are never in it.  Rows are int8 inside; `scaled` gives float32 in [0, 1].
+A row contains everything that one seat has seen, and nothing else: neither the opponent's cards nor its discard count before
+the replacements are dealt.  Rows are int8; `scaled` converts them to float32 in [0, 1].
 
 >>> [(f.name, f.start, f.shape) for f in fields("archie")][:2]
 [('held', 0, (4, 52)), ('slots', 208, (5, 17))]
@@ -53,7 +53,7 @@ class Field:
         return rows[..., self.start : self.start + self.size].reshape(rows.shape[:-1] + self.shape)
 
     def labels(self) -> list[str]:
-        """A name for every entry, in order."""
+        """Return a name for every entry, in order."""
         return [" ".join((self.name, *names)) for names in product(*self.axes)]
 
 
@@ -62,12 +62,12 @@ def _numbers(what: str, n: int) -> tuple[str, ...]:
 
 
 def pot_unit(rules: Rules) -> int:
-    """Chips per step of the pot entry: 1, or more where the largest pot would not fit an int8."""
+    """Return the chips per unit of the pot entry: 1, or more if the largest pot would not fit an int8."""
     return -(-2 * rules.reserve // 127)
 
 
 def owed_unit(rules: Rules) -> int:
-    """Chips per step of the owed entry, which is rounded up: 1, or more where the largest bet would not fit an int8."""
+    """Return the chips per unit of the owed entry, which is rounded up: 1, or more if the largest bet would not fit an int8."""
     return -(-_most_owed(rules) // 127)
 
 
@@ -91,13 +91,13 @@ def _layout(rules: Rules) -> dict[str, Field]:
             1,
             "the hand the discard bits refer to, lowest card first",
         ),
-        ("own_draws", (draws, counts), 1, "own cards thrown in each draw"),
-        ("other_draws", (draws, counts), 1, "the other's cards thrown in each draw, once public"),
+        ("own_draws", (draws, counts), 1, "own discards in each draw"),
+        ("other_draws", (draws, counts), 1, "the opponent's discards in each draw, once public"),
         (
             "wagers",
             (rounds, _numbers("action", rules.raise_cap + 2), ("check/call", "bet/raise")),
             1,
-            "every betting action of both players in the order made",
+            "every betting action of both players, in order",
         ),
         ("phase", ((*phases, "over"),), 1, "betting round, draw, or hand over"),
         ("dealer", (), 1, "1 if this seat deals"),
@@ -112,7 +112,7 @@ def _layout(rules: Rules) -> dict[str, Field]:
 
 
 def fields(rules: Rules | str) -> tuple[Field, ...]:
-    """The blocks of a row, in order."""
+    """Return the blocks of a row, in order."""
     return tuple(_layout(as_rules(rules)).values())
 
 
@@ -128,7 +128,7 @@ def field(rules: Rules | str, name: str) -> Field:
 
 
 def width(rules: Rules | str) -> int:
-    """Entries in a row."""
+    """Return the number of entries in a row."""
     last = fields(rules)[-1]
     return last.start + last.size
 
@@ -139,17 +139,17 @@ def _highest(rules: Rules) -> NDArray[np.int16]:
 
 
 def highest(rules: Rules | str) -> NDArray[np.int16]:
-    """``(width,)``: the largest value of each entry, the divisor of the float form."""
+    """``(width,)``: the largest value of each entry, by which the float form is divided."""
     return _highest(as_rules(rules)).copy()
 
 
 def scaled(rows: NDArray[np.int8], rules: Rules | str) -> NDArray[np.float32]:
-    """Rows ``(..., width)`` as float32 in [0, 1]; the inverse of `unscaled`."""
+    """Convert rows ``(..., width)`` to float32 in [0, 1]; the inverse of `unscaled`."""
     return (rows / _highest(as_rules(rules))).astype(np.float32)
 
 
 def unscaled(rows: NDArray[np.generic], rules: Rules | str) -> NDArray[np.int8]:
-    """Rows as int8, whichever of the two forms they came in; an integer row is returned as it is."""
+    """Convert rows of either form to int8; integer rows are returned unchanged."""
     if np.issubdtype(rows.dtype, np.floating):
         rows = np.rint(rows.astype(np.float32) * _highest(as_rules(rules)))
     return rows.astype(np.int8, copy=False)
@@ -157,14 +157,14 @@ def unscaled(rows: NDArray[np.generic], rules: Rules | str) -> NDArray[np.int8]:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A row, read: what one seat has seen."""
+    """A decoded row: everything that one seat has seen."""
 
     held: tuple[tuple[int, ...], ...]
-    """Own cards, ascending, in each betting round so far; the last may be what was kept, before the replacements."""
+    """Own cards, ascending, in each betting round so far; between a discard and its replacements, the last are those kept."""
     own_draws: tuple[int, ...]
-    """Own cards thrown, per draw."""
+    """Number of own discards in each draw."""
     other_draws: tuple[int, ...]
-    """The other's cards thrown, per public draw."""
+    """Number of the opponent's discards in each draw, once public."""
     wagers: tuple[tuple[int, ...], ...]
     """Betting actions of each round: 1 check/call, 2 bet/raise."""
     phase: int
@@ -177,12 +177,12 @@ class Seen:
 
     @property
     def hand(self) -> tuple[int, ...]:
-        """Own cards now."""
+        """Present own cards."""
         return self.held[-1]
 
 
 def decode(row: NDArray[np.generic], rules: Rules | str = "archie") -> Seen:
-    """Read one row ``(width,)`` in either form; the inverse of the engine's encoder."""
+    """Decode one row ``(width,)`` of either form; the inverse of the engine's encoder."""
     rules = as_rules(rules)
     values = unscaled(np.asarray(row), rules)
     part = {block.name: block.of(values) for block in fields(rules)}
@@ -204,7 +204,7 @@ def decode(row: NDArray[np.generic], rules: Rules | str = "archie") -> Seen:
 
 
 def index_table(rules: Rules | str) -> str:
-    """The blocks of a row as a Markdown table, for the documentation."""
+    """Format the blocks of a row as a Markdown table for the documentation."""
     lines = ["| index | block | shape | values | axes | meaning |", "|---|---|---|---|---|---|"]
     for block in fields(rules):
         last = block.start + block.size - 1
@@ -218,9 +218,9 @@ def index_table(rules: Rules | str) -> str:
 
 
 def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Factors of the pot and owed entries in that dtype: 1 for int8 rows; for float32 the largest entry becomes 1.0.
+    """Return the factors of the pot and owed entries: 1 for int8 rows; for float32 they scale the largest value to 1.0.
 
-    Plain Python numbers, which kernels take faster than NumPy's.
+    They are Python numbers, which are faster to pass to kernels than NumPy's.
     """
     if np.issubdtype(dtype, np.integer):
         return 1, 1
