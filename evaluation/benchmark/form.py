@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from archie_env.errors import ArchieError
-from evaluation.duplicate.umpire import Faults
+from evaluation.duplicate.form import FaultsForm
 from evaluation.results import Form, Line, checked
 
 Rates = Annotated[list[NonNegativeFloat], Field(min_length=1)]
@@ -32,7 +32,7 @@ class _Exact(Form):
 class _Table(Form):
     row: dict[Line, _Estimate]
     total: _Estimate
-    faults: Faults | None
+    faults: FaultsForm | None
 
 
 class _Bound(Form):

@@ -8,13 +8,20 @@ from pydantic import Field, NonNegativeInt, PlainValidator, model_validator
 
 from agents.archive import rules_of
 from archie_env.rules import Rules
-from evaluation.duplicate.umpire import Faults
 from evaluation.estimates import PairSequence, PairTotals
 from evaluation.results import Form, Line
 
 _MOST_DEALS = 2**53
 HASH = r"^[0-9a-f]{64}$"
 """Of a secret seed."""
+
+
+class FaultsForm(Form):
+    """See `evaluation.duplicate.umpire.Faults`."""
+
+    counts: dict[Line, NonNegativeInt]
+    reports: list[Line]
+    remarks: tuple[Line, ...] = ()
 
 
 class MatchForm(Form):
@@ -27,7 +34,7 @@ class MatchForm(Form):
     totals: PairTotals
     folds: tuple[tuple[NonNegativeInt, NonNegativeInt], tuple[NonNegativeInt, NonNegativeInt]]
     seconds: float
-    faults: tuple[Faults, Faults] = (Faults(), Faults())
+    faults: tuple[FaultsForm, FaultsForm] = (FaultsForm(counts={}, reports=[]), FaultsForm(counts={}, reports=[]))
     sequence: PairSequence | None = None
     secret_seed_sha256: str | None = Field(default=None, pattern=HASH)
 
@@ -39,7 +46,7 @@ class MatchForm(Form):
             raise ValueError(f"totals.deals {totals.deals}, seconds {self.seconds}: expected 0 or more")
         if not totals.possible(most):
             raise ValueError(f"totals {totals}: expected sums of {totals.deals} deals of at most {most} chips each")
-        gone = sum(map(sum, self.folds)) + sum(faults.total for faults in self.faults)
+        gone = sum(map(sum, self.folds)) + sum(sum(faults.counts.values()) for faults in self.faults)
         if gone > 2 * totals.deals:
             raise ValueError(f"{gone} hands folded or forfeited: expected at most {2 * totals.deals}")
         if sequence and (sequence.reserve, sequence.deals, sequence.total, sequence.spread >= 0) != (

@@ -125,8 +125,9 @@ class MatchResult:
     def from_dict(cls, values: Mapping[str, Any]) -> MatchResult:
         """The inverse of `to_dict`; raises `ArchieError` for values that are impossible in a match."""
         form = checked(MatchForm, values)
+        a, b = (Faults(faults.counts, tuple(faults.reports), faults.remarks) for faults in form.faults)
         return cls(
-            form.a, form.b, form.rules, form.seed, form.totals, form.folds, form.seconds, form.faults, form.sequence,
+            form.a, form.b, form.rules, form.seed, form.totals, form.folds, form.seconds, (a, b), form.sequence,
             form.secret_seed_sha256,
         )  # fmt: skip
 

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import NonNegativeInt
 
 from agents.process import BotPolicy, StochasticBotPolicy
 from archie_env._core.state import DEALER
@@ -47,7 +46,6 @@ from evaluation.players import (
     probability_text,
     unplayable,
 )
-from evaluation.results import Line
 
 REPORTS: Final = 5
 """Number of faults of each player that are reported with their position; all are counted."""
@@ -57,9 +55,9 @@ REPORTS: Final = 5
 class Faults:
     """The hands that one player forfeited."""
 
-    counts: Mapping[Line, NonNegativeInt] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     """Hands by kind, those of `archie_env.errors.FAULT_KINDS` that occurred."""
-    reports: tuple[Line, ...] = ()
+    reports: tuple[str, ...] = ()
     """Descriptions of the first `REPORTS` faults, each with its position."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
     """What else is worth telling of a player that is a process, such as how often it was started again."""

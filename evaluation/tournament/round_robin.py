@@ -277,7 +277,9 @@ def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]
 
 
 def check_outputs(folder: Path) -> None:
-    """Raise `ArchieError` for files in a folder that `write` would lose: none of them is read before it is replaced."""
+    """Raise `ArchieError` for files in a folder that `write` would overwrite without having read them."""
+    if not folder.exists():
+        return
     for name, reader in (
         ("table.json", lambda path: read(path.parent)),
         ("table.md", partial(check_text, beginning="# Tournament\n\n[0-9,]+ (to [0-9,]+ )?duplicate deals in each cell, ")),

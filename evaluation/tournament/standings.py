@@ -17,8 +17,7 @@ from pydantic import Field
 from agents.archive import rules_of
 from archie_env.errors import ArchieError
 from evaluation.command import table as table_lines
-from evaluation.duplicate.form import HASH
-from evaluation.duplicate.umpire import Faults
+from evaluation.duplicate.form import HASH, FaultsForm
 from evaluation.estimates import Estimate
 from evaluation.results import Form, checked
 from evaluation.tournament.ratings import SESSION, Floats, Standing, Table, adjusted_p_values, ratings, run_off, totals
@@ -231,7 +230,7 @@ class _Form(Form):
     manifest: _Manifest
     names: list[str]
     cells: list[_Cell]
-    faults: dict[str, Faults]
+    faults: dict[str, FaultsForm]
 
 
 def _plain(standing: Standing) -> dict[str, Any]:
