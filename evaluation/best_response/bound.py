@@ -230,7 +230,7 @@ def _attempt(
     name: str, target: Policy, rules: Rules, settings: Settings, kept: ResultFolder, made: dict[str, Policy]
 ) -> Attempt:
     """Make an opponent, add it to ``made``, and play its match."""
-    start, how = time.perf_counter(), "as it is"
+    start, how = time.perf_counter(), "unchanged"
     try:
         if name in EXPLOITERS:
             opponent, how = EXPLOITERS[name].make(_guarded(target, settings), rules, settings)
