@@ -157,7 +157,7 @@ def test_an_answer_of_another_shape_or_kind_names_the_player(answer: object) -> 
         play_match(Broken("cheat", answer), CALLER, 10, strict=True)
 
 
-@pytest.mark.parametrize(("deals", "seed", "chunk"), [(1, 0, 8), (10, -1, 8), (10, 0, 0)])
+@pytest.mark.parametrize(("deals", "seed", "chunk"), [(1, 0, 8), (10, -1, 8), (10, 0, 0), (10**12, 0, 10**11)])
 def test_a_match_that_proves_nothing_is_refused(deals: int, seed: int, chunk: int) -> None:
     with pytest.raises(ArchieError, match="expected"):
         play_match(CALLER, CALLER, deals, seed, chunk=chunk)

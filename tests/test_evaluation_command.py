@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, TimeLimit, progress, run_command, table
+from evaluation.duplicate.command import main as duplicate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,17 @@ def test_log_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> N
     assert run_command(Options, "evaluation.test", work, []) == 0
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("result\n", "1 of 2\nloss 3\n")
+
+
+@pytest.mark.parametrize(("encoding", "sign"), [("ascii", rb"\xb1"), ("latin-1", b"\xb1"), ("utf-8", b"\xc2\xb1")])
+def test_a_result_is_printed_whatever_the_encoding_lacks(encoding: str, sign: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished match was lost to the sign of its interval."""
+    received = io.BytesIO()
+    printed = io.TextIOWrapper(received, encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", printed)
+    assert duplicate(["call", "raise", "--deals", "8", "--rules", "mini"]) == 0
+    printed.flush()
+    assert b"call wins +0.0 " + sign + b" 0.0 mbb/hand" in received.getvalue()
 
 
 def test_a_bar_is_shown_on_a_terminal_and_nothing_in_a_pipe(

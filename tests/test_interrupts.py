@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents import load
 from archie_env import Batch, archie_v0
 from archie_env._core.jit import JIT_DISABLED
 from archie_env.batch import Hands
@@ -231,6 +232,21 @@ def test_a_forked_child_steps_with_threads_of_its_own() -> None:
     _, status = os.waitpid(child, 0)
     assert status == 0
     assert stepped(batch) == expected
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_network_plays_on_in_a_forked_child() -> None:
+    """Its products of matrices run in threads of BLAS, which a fork does not copy."""
+    player, batch = load("ppo"), Batch(4096, seed=1)
+    expected = player.probabilities(batch.observations, batch.masks)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        again = player.probabilities(batch.observations, batch.masks)
+        os._exit(0 if np.allclose(again, expected, atol=1e-6) else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

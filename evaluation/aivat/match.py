@@ -25,7 +25,7 @@ from evaluation.aivat import _kernels as kernels
 from evaluation.aivat.form import TERMS, Played
 from evaluation.aivat.value_function import Floats, Progress, ValueFunction, learn
 from evaluation.duplicate.deals import DealPairs
-from evaluation.duplicate.match import CHUNK
+from evaluation.duplicate.match import CHUNK, check_chunk
 from evaluation.duplicate.umpire import Umpire, closing
 from evaluation.estimates import Estimate
 from evaluation.players import Guard, player_name
@@ -205,6 +205,7 @@ def check_arguments(deals: int, seed: int, chunk: int, samples: int, learn_seed:
     """Raise `ArchieError` for arguments that make no match, or for a match on the deals that the values are learnt from."""
     for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("chunk", chunk, 1), ("samples", samples, 1)):
         whole_number(name, number, least)
+    check_chunk(chunk)
     if learn_seed == seed:
         raise ArchieError(f"a value function learnt under seed {seed}: expected another, as the result would be biased")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ DEALS = 20_000
 """Default number of deal pairs in a match."""
 CHUNK = 1024
 """Deals played side by side."""
+MOST_AT_ONCE: Final = 1_000_000
+"""Largest chunk, and number of particles: more games side by side only exhaust the memory."""
 
 Folds = tuple[tuple[int, int], tuple[int, int]]
 """Hands folded by (a, b), each as (dealer, big blind)."""
@@ -132,6 +134,12 @@ class MatchResult:
         )  # fmt: skip
 
 
+def check_chunk(chunk: int) -> None:
+    """Raise `ArchieError` for a number of deals that can't be played side by side, which is better known than tried."""
+    if not 1 <= chunk <= MOST_AT_ONCE:
+        raise ArchieError(f"chunk {chunk}: expected at least 1 deal and at most {MOST_AT_ONCE:,}")
+
+
 def _play_chunk(umpires: Sequence[Umpire], pairs: DealPairs, rules: Rules) -> tuple[PairTotals, NDArray[np.int64]]:
     """Play one chunk; return the totals of seat 0, and the folds ``(2, 2)`` by seat and position."""
     hands = Hands(pairs.indices, pairs.dealers, rules, pairs.seed)
@@ -191,6 +199,7 @@ def play_match(
     rules = as_rules(rules)
     for name, number, least in (("deals", deals, 2), ("chunk", chunk, 1), ("seed", seed, 0)):
         whole_number(name, number, least)
+    check_chunk(chunk)
     for name, target in (("until", until), ("error", error)):
         if target is not None:
             positive(name, target, "mbb per hand")

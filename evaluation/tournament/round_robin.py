@@ -35,7 +35,7 @@ from archie_env.terminal.shell import INTERRUPTED, terminable
 from archie_env.validation import positive, whole_number
 from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
 from evaluation.duplicate.deals import read_secret, secret_hash
-from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, play_match
+from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, check_chunk, play_match
 from evaluation.duplicate.umpire import Faults
 from evaluation.results import ResultFile, check_picture, check_resumed, check_text, manifest, read_json, weights_hash
 from evaluation.speed.timing import one_thread
@@ -71,6 +71,7 @@ class Conditions:
         as_rules(self.rules)
         for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
             whole_number(name, getattr(self, name), least)
+        check_chunk(self.chunk)
         if self.time_limit is not None:
             positive("time limit", self.time_limit, "seconds")
         if self.error is not None:
