@@ -60,7 +60,14 @@ WRITERS = {
     ),
     "curves": Writer("evaluation.pictures.command", "read_curves", ["--curves", "runs/a"], "learning_curves.png"),
     "tournament": Writer("evaluation.tournament.round_robin", "play", ["call", "uniform", *RULES], *TABLES),
-    "benchmark": Writer("evaluation.benchmark.command", "benchmark", ["call", "--quick"], "card.json", "card.md"),
+    "benchmark": Writer(
+        "evaluation.benchmark.command",
+        "evaluation.benchmark.measurement._measured",
+        ["call", "--quick"],
+        "card.json",
+        "card.md",
+        *(f"crosstable/{name}" for name in TABLES),
+    ),
     "best_response": Writer(
         "evaluation.best_response.command",
         "evaluation.best_response.bound._measure",
@@ -114,6 +121,7 @@ def test_a_foreign_file_is_refused_before_anything_is_computed_and_stays(
     name: str, file: str, kind: str, begins: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = {"notes": NOTES, "json": JSON, "image": png(tmp_path), "archive": archive(tmp_path)}[kind]
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_bytes(content)
     assert begins.run(tmp_path) == 2
     printed = capsys.readouterr()
@@ -128,7 +136,7 @@ def test_a_foreign_file_is_refused_before_anything_is_computed_and_stays(
 def test_a_folder_in_the_place_of_a_file_is_refused_and_an_empty_file_is_not(
     name: str, file: str, begins: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / file).mkdir()
+    (tmp_path / file).mkdir(parents=True)
     assert begins.run(tmp_path) == 2
     assert f"{tmp_path / file}: is a folder: expected a file that can be written" in capsys.readouterr().err
     (tmp_path / file).rmdir()
@@ -141,6 +149,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused_and_an_empty_file_is_not(
 def test_a_fifo_or_device_in_the_place_of_a_file_does_not_hang(
     name: str, file: str, begins: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     os.mkfifo(tmp_path / file)
     assert begins.run(tmp_path) == 2
     assert BEGAN in capsys.readouterr().err
@@ -211,7 +220,8 @@ REPLACED = [(name, file) for name, file in ROWS if WRITERS[name].option == "--ou
 def test_a_result_of_the_same_kind_may_be_replaced(
     name: str, file: str, begins: Writer, ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copy(ours / file, tmp_path / file)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    shutil.copy(ours / Path(file).name, tmp_path / file)
     assert begins.run(tmp_path) == 2
     assert BEGAN in capsys.readouterr().err
 
@@ -222,7 +232,8 @@ def test_a_result_of_another_kind_is_refused(
 ) -> None:
     others = {".npz": "ppo.npz" if name in ("solver", "cfr", "cfr best response") or file == "cfr.npz" else "cfr.npz"}
     others |= {".json": "card.json" if file != "card.json" else "play_style.json", ".png": "card.md", ".csv": "card.md"}
-    others[".md"] = "table.md" if file != "table.md" else "card.md"
+    others[".md"] = "card.md" if Path(file).name == "table.md" else "table.md"
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     shutil.copy(ours / others[Path(file).suffix], tmp_path / file)
     assert begins.run(tmp_path) == 2
     assert BEGAN not in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import random
 import re
 from dataclasses import replace
@@ -119,10 +120,15 @@ def test_what_is_no_text_is_refused(text: Any) -> None:
             read(text)
 
 
+@functools.cache
+def text_of(name: str, seed: int) -> str:
+    return dump(played(VARIANTS[name], seed))
+
+
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
     """A history with some of its text replaced by other text, often text of the same kind."""
-    text = dump(played(VARIANTS[draw(st.sampled_from(sorted(VARIANTS)))], draw(st.integers(0, 9))))
+    text = text_of(draw(st.sampled_from(sorted(VARIANTS))), draw(st.integers(0, 9)))
     for _ in range(draw(st.integers(0, 3))):
         start, end = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
         end = min(end, start + draw(st.sampled_from([0, 1, 2, 5, 40])))

@@ -17,8 +17,6 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from archie_env.files import locked, make_folder
-from evaluation.benchmark.card import Card
 from evaluation.benchmark.measurement import benchmark
 from evaluation.benchmark.protocol import FULL, QUICK, Protocol
 from evaluation.command import Jobs, OutFolder, Resume, Seed, TimeLimit, run_command
@@ -54,12 +52,9 @@ class Options:
 def measure(options: Options) -> None:
     """Measure the card, print it, then write it, so that a failure to write loses nothing."""
     folder = options.folder
-    make_folder(folder)
-    with locked(folder):
-        Card.check_outputs(folder)
-        card = benchmark(options.agent, folder, options.protocol, options.resume, options.jobs, options.time_limit)
-        print(card.markdown(), end="", flush=True)
-        card.write(folder)
+    card = benchmark(options.agent, folder, options.protocol, options.resume, options.jobs, options.time_limit)
+    print(card.markdown(), end="", flush=True)
+    card.write(folder)
     print(f"\n{folder / 'card.md'}, {folder / 'card.json'}", file=sys.stderr)
 
 

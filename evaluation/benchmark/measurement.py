@@ -15,13 +15,14 @@ from typing import Any, Final, Literal
 from agents import load
 from archie_env.batch import Batch
 from archie_env.errors import ArchieError
-from archie_env.files import make_folder
+from archie_env.files import locked, make_folder
 from archie_env.policy import Policy, private_generator
 from archie_env.validation import whole_number
 from evaluation.benchmark.card import Card
 from evaluation.benchmark.form import checked_part
 from evaluation.benchmark.protocol import BATCH, FULL, FULL_GAME, REFERENCES, SMALL, Protocol
 from evaluation.best_response.bound import best_response, format_bound
+from evaluation.best_response.exploiters import Settings
 from evaluation.exploitability.game import Form
 from evaluation.exploitability.measure import measure
 from evaluation.exploitability.policy_strategy import SuitDependentPolicyError
@@ -146,21 +147,29 @@ def benchmark(
     trained = agent.endswith(".toml") and not agent.startswith("bot:")
     if trained and not Path(agent).is_file():
         raise ArchieError(f"{agent}: no such file, expected a TOML file of a trainer")
-    tournament.check_outputs(folder / "crosstable")
-    versions = manifest([], FULL_GAME)
-    made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
-    if trained:
-        made["configuration"] = Path(agent).read_text(encoding="utf-8")
-
-    def name_under(rules: str) -> str:
-        return train(Path(agent), rules, folder / "training" / rules) if trained else agent.replace("{rules}", rules)
-
-    loaded = None if trained else _players(agent, name_under)  # before anything is written
+    loaded = None if trained else _players(agent, lambda rules: agent.replace("{rules}", rules))  # before anything is written
     make_folder(folder / "parts")
+    make_folder(folder / "crosstable")
+    with locked(folder):
+        Card.check_outputs(folder)
+        tournament.check_outputs(folder / "crosstable")
+        return _measured(agent, loaded, folder, protocol, settings, resume, jobs)
+
+
+def _measured(
+    agent: str, loaded: _Players | None, folder: Path, protocol: Protocol, settings: Settings, resume: bool, jobs: int
+) -> Card:
+    """Measure the parts that the folder does not hold; ``loaded`` is None for an agent that is trained first."""
+    versions, time_limit = manifest([], FULL_GAME), settings.time_limit
+    made = {"agent": agent, "protocol": asdict(protocol), "time_limit": time_limit, "versions": versions["versions"]}
+    if loaded is None:
+        made["configuration"] = Path(agent).read_text(encoding="utf-8")
     parts = ResultFolder(folder / "parts", made, resume)
     if parts.file("made").read() is None:  # at once, as a trainer may be stopped before the first part
         parts.file("made").write({"seconds": 0.0, "part": {}})
-    players, absent, weights = loaded or _players(agent, name_under)
+    players, absent, weights = loaded or _players(
+        agent, lambda rules: train(Path(agent), rules, folder / "training" / rules)
+    )  # fmt: skip
     parts.manifest["weights"] = weights
 
     def under(rules: str, make: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
@@ -206,11 +215,12 @@ def benchmark(
     )  # fmt: skip
 
 
-def _players(agent: str, name_under: Callable[[str], str]) -> tuple[dict[str, str], dict[str, str], dict[str, str | None]]:
-    """Load the agent under each of the rules.
+_Players = tuple[dict[str, str], dict[str, str], dict[str, str | None]]
+"""By rules: names of the policies, reasons for failures, and hashes of the weights."""
 
-    Returns:
-        By rules: names of the policies, reasons for failures, and hashes of the weights.
+
+def _players(agent: str, name_under: Callable[[str], str]) -> _Players:
+    """Load the agent under each of the rules.
 
     Raises:
         ArchieError: if it cannot be loaded under any of the rules.
