@@ -78,11 +78,18 @@ def play(name: str, deals: int = 40, **conduct: Any) -> MatchResult:
     return play_match(load(name), CALLER, deals, seed=1, chunk=16, **conduct)
 
 
+def _runs(number: int) -> bool:
+    try:
+        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
 def gone(numbers: list[int]) -> bool:
-    """Whether no such process runs any more, within a minute."""
+    """Whether none of these processes runs any more, within a minute."""
     for _ in range(600):
-        states = [Path(f"/proc/{number}/stat") for number in numbers]
-        if not any(stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX" for stat in states):
+        if not any(map(_runs, numbers)):
             return True
         time.sleep(0.1)
     return False

@@ -71,7 +71,7 @@ def test_a_fault_costs_the_hands_it_happens_in(oddity: str, kind: str, words: st
 
 def test_a_time_limit_for_each_call_ends_the_process_too(tmp_path: Path) -> None:
     notes = tmp_path / "numbers"
-    result = play(odd("is deaf", notes, options="--no-clock "), time_limit=(0.5, None))
+    result = play(odd("is deaf", notes, options="--start 600 --no-clock "), time_limit=(0.5, None))
     assert set(result.faults[0].counts) == {TIME_LIMIT, DISQUALIFIED}
     assert gone(list(map(int, notes.read_text().split())))
 
@@ -111,8 +111,9 @@ def test_a_bot_that_always_ends_is_started_again_so_often_and_then_disqualified(
     body: str, kind: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agents.process.policy.RESTARTS", 3)
+    if "closed" in words:  # it does not end by itself
+        monkeypatch.setattr("agents.process.child._EXIT", 0.1)
     monkeypatch.setattr("agents.process.child.MOST_NOISE", 100)
-    monkeypatch.setattr("agents.process.child._PATIENCE", 0.1)
     bot = "bot:--no-clock " + shlex.join(["sh", "-c", f"""read -r line; echo '{{"archie":1}}'; {body}"""])
     result = play(bot, 8)
     counts = result.faults[0].counts

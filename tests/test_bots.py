@@ -139,7 +139,7 @@ def test_what_is_allowed_changes_nothing(oddity: str) -> None:
 
 def test_a_bot_that_hangs_is_killed_with_its_group_and_disqualified(tmp_path: Path) -> None:
     notes = tmp_path / "numbers"
-    result = play(odd("is deaf", notes, options="--each 0 --bank 0.3 "))
+    result = play(odd("is deaf", notes, options="--start 600 --each 0 --bank 0.3 "))
     counts = result.faults[0].counts
     assert set(counts) == {TIME_LIMIT, DISQUALIFIED}
     assert sum(counts.values()) == 80
@@ -171,7 +171,6 @@ def test_a_match_that_was_killed_goes_on_to_the_same_totals_and_leaves_no_bot(en
     arguments = [*match, "--json", str(file), "--write-every", "0"]
     host = subprocess.Popen(
         [sys.executable, "-m", "evaluation.duplicate", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     while not file.exists() and host.poll() is None:
         time.sleep(0.01)
@@ -227,7 +226,7 @@ def test_the_rule_based_player_behind_a_pipe_plays_as_it_does_here() -> None:
 def test_full_pipes_stop_neither_side() -> None:
     rows, masks = decisions(PRESETS["archie"], 4096)
     for oddity in ("", "debugs"):  # reads everything first; answers each line at once, with 70 kB more
-        policy = load(odd(oddity, options="--no-clock "))
+        policy = load(odd(oddity, options="--start 600 --no-clock "))
         n = 4096 if not oddity else 60
         actions = policy.act(rows[:n], masks[:n], np.random.default_rng(1))
         assert np.array_equal(actions, np.where(masks[:n, CALL] != 0, CALL, STAND_PAT))
@@ -235,16 +234,16 @@ def test_full_pipes_stop_neither_side() -> None:
 
 
 def test_the_clock_gives_time_for_each_decision_and_takes_what_was_used() -> None:
-    times = iter(range(0, 1000, 2))
-    bot = Bot(odd("", options="--each 0.1 --bank 10 ")[4:], now=lambda: float(next(times)))
+    times = iter(range(0, 100000, 200))
+    bot = Bot(odd("", options="--start 600 --each 10 --bank 1000 ")[4:], now=lambda: float(next(times)))
     rows, masks = decisions(PRESETS["archie"], 60)
     left = [bot.bank]
     for n in (5, 5, 60):
         bot.ask(rows[:n], masks[:n], np.zeros(n, np.int64), False)
         left.append(bot.bank)
-    assert left == [10, 8, 6.5, 8]  # each call takes 2 seconds; the bank never holds more than 10
+    assert left == [1000, 800, 650, 800]  # each call takes 200 seconds; the bank never holds more than 1000
     bot.close()
-    assert bot.bank == 10
+    assert bot.bank == 1000
     assert bot.ask(rows[:0], masks[:0], np.zeros(0, np.int64), False).failures == {}
 
 

@@ -25,6 +25,8 @@ _PIECE: Final = 1 << 16
 _KEPT: Final = 8192
 """Bytes of standard error that are kept."""
 _LETTERS: Final = 200
+_EXIT: Final = 5.0
+"""Seconds that a process has to end once its output has ended."""
 _PATIENCE: Final = 1.0
 """Seconds after which a process that says nothing is looked at: its own children may hold its output open."""
 _LAUNCH: Final = '( (read -r _ < "/dev/fd/$0"; kill -KILL 0) & ) </dev/null >/dev/null 2>&1; exec "$@"'
@@ -189,7 +191,7 @@ class Child:
     def _ended(self) -> EndedError:
         """What became of the process, with the last lines of its standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE)
+            self._process.wait(_EXIT)
         code = self._process.returncode
         for _ in range(64):  # at most; its own children may go on writing
             said = self._said
