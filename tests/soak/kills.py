@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import re
@@ -36,8 +37,9 @@ PATIENCE: Final = 120.0
 """Seconds for a process that was sent a signal to end, with all that it started; an update of a trainer is finished first."""
 CHAIN: Final = 6
 """Kills after which a run is left to end: one that is not resumed never would."""
-CLOCKS: Final = {"seconds", "written", "speed"}
-"""Keys of results that depend on the clock: durations, the time of writing, and the part of a card that measures speed."""
+CLOCKS: Final = {"seconds", "written", "speed", "weights"}
+"""Keys of results that depend on the clock: durations, the time of writing, the part of a card that measures speed, and hashes
+of files with trained weights, which hold the duration of their training."""
 DURATION: Final = re.compile(r" in \d+ s\b")
 """The same in a sentence: how long an opponent was trained."""
 
@@ -95,6 +97,8 @@ class Tally:
 
     seconds: float = 0.0
     """Duration of an undisturbed run."""
+    spent: float = 0.0
+    """Seconds on kills."""
     kills: Counter[signal.Signals] = field(default_factory=Counter)
     """By signal."""
     restarts: int = 0
@@ -176,7 +180,7 @@ def chain(name: str, folder: Path, chance: random.Random, tally: Tally, until: f
         folder: of this command.
         chance: draws moments and signals.
         tally: of this command; gains what is done.
-        until: when no more kills are made, by the monotonic clock; 0 for the undisturbed run.
+        until: when no more kills are made, by the monotonic clock, unless there was none.
 
     Raises:
         FaultError: for any difference and whatever else is wrong.
@@ -187,9 +191,9 @@ def chain(name: str, folder: Path, chance: random.Random, tally: Tally, until: f
     kills: list[signal.Signals] = []
     ended = False
     while not ended:
-        resumed = kills and (command.checkpoint is None or (out / command.checkpoint).exists())
+        resumed = kills and (not command.checkpoint or (out / command.checkpoint).exists())
         number, moment = chance.choice(SIGNALS), chance.uniform(0.0, tally.seconds)
-        disturbed = time.monotonic() < until and len(kills) < CHAIN
+        disturbed = whole.exists() and len(kills) < CHAIN and (time.monotonic() < until or not tally.kills)
         begun = time.monotonic()
         arguments = [*start, *(["--resume"] if resumed else [])]
         ended = run(arguments, moment if disturbed else None, number, folder / "log.txt")
@@ -198,8 +202,8 @@ def chain(name: str, folder: Path, chance: random.Random, tally: Tally, until: f
             kills.append(number)
             tally.kills[number] += 1
         check_files(out, kills)
-    if len(kills) == 0:  # the first run may have compiled
-        tally.seconds = min(tally.seconds or PATIENCE, time.monotonic() - begun)
+    if not kills:  # the first run may have compiled
+        tally.seconds = min(tally.seconds or math.inf, time.monotonic() - begun)
     if locks := list(out.rglob(".*lock")):
         raise FaultError(f"locks left: {', '.join(map(str, locks))}")
     if not whole.exists():
@@ -222,13 +226,14 @@ def compare(command: Command, whole: Path, out: Path) -> None:
 
 
 def soak(name: str, folder: Path, seed: int, seconds: float, kills: int) -> Tally:
-    """Run one command undisturbed, then kill it for some seconds, or so many times."""
+    """Run one command undisturbed, then kill it for some seconds, or so many times, and at least once."""
     tally, chance = Tally(), random.Random(f"{seed} {name}")
     try:
         chain(name, folder, chance, tally, 0.0)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and tally.kills.total() < kills:
-            chain(name, folder, chance, tally, until)
+        begun = time.monotonic()
+        while not tally.kills or (tally.spent < seconds and tally.kills.total() < kills):
+            chain(name, folder, chance, tally, begun + seconds)
+            tally.spent = time.monotonic() - begun
     except FaultError as fault:
         tally.fault = str(fault)
         print(f"{name}: {fault}", file=sys.stderr)
@@ -238,7 +243,7 @@ def soak(name: str, folder: Path, seed: int, seconds: float, kills: int) -> Tall
 def main() -> int:
     """Run the command line; returns 1 after a fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="to spend on kills, in all")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="to spend on kills, in all; undisturbed runs come on top")
     parser.add_argument("--kills", type=int, default=1_000_000, help="enough of them for each command")
     parser.add_argument("--seed", type=int, default=1, help="of moments and signals")
     parser.add_argument(
@@ -249,9 +254,8 @@ def main() -> int:
     names, left, rows, faults = options.only or list(COMMANDS), options.seconds, [], 0
     with progress(len(names), "commands") as tell:
         for k, name in enumerate(names):
-            begun = time.monotonic()
             tally = soak(name, folder / name, options.seed, left / (len(names) - k), options.kills)
-            left = max(0.0, left - (time.monotonic() - begun))
+            left = max(0.0, left - tally.spent)
             result = "FAULT" if tally.fault else "equal" if tally.compared else "not compared"
             counts = *(tally.kills[number] for number in SIGNALS), tally.restarts, tally.compared
             rows.append([name, f"{tally.seconds:.1f}", *map(str, counts), result])
