@@ -24,7 +24,7 @@ class ArchieError(ValueError):
 
 
 class RulesError(ArchieError):
-    """A rule option outside what the engine can play; names the field, the value and the allowed range."""
+    """A rule option that the engine can't play; names the field, the value and the allowed range."""
 
 
 class CardError(ArchieError):
@@ -48,7 +48,7 @@ class PlayerLeftError(Exception):
 
 
 class ConfigError(ArchieError):
-    """A configuration with an unknown key or an impossible value; names the file, the key and what is allowed."""
+    """A configuration with an unknown key or an impossible value; names the file, the key and the allowed values."""
 
 
 class BotError(ArchieError):

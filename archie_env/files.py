@@ -1,7 +1,7 @@
-"""Files written whole or not at all, checks that a place can be written to, and locks against a second run in the same place.
+"""Atomic writes, checks that a place can be written to, and locks against a second run in the same place.
 
-What a path names stays what it is: a symbolic link goes on pointing to the file that is replaced, a FIFO or a device receives
-the bytes, and ``/dev/stdout`` is the standard output of this process.
+A symbolic link keeps pointing to the file that is replaced, a FIFO or a device receives the bytes, and ``/dev/stdout`` is the
+standard output of this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO, Final
 from archie_env.errors import ArchieError, ConfigError, described
 
 _STALE: Final = 3600.0
-"""Seconds after which an unfinished temporary file is taken for what a killed process left, and removed."""
+"""Seconds after which an unfinished temporary file counts as left by a killed process, and is removed."""
 
 Content = str | bytes | Callable[[IO[bytes]], object]
 """A string (written as UTF-8), bytes, or a function that writes to the open file."""

@@ -1,4 +1,4 @@
-"""The rules as the engine reads them: one compiled record, and what it says about qualifying hands."""
+"""The rules in the form that the engine reads: one compiled record; and the qualifiers as values."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def rulebook(rules: Rules, replacements: Replacements = "shared") -> Books:
 
 
 class ReadsRulebook:
-    """A base for what plays by a rulebook: copies and pickles leave out what can be found again."""
+    """Base of classes that play by a rulebook; copies and pickles omit everything that can be derived again."""
 
     rules: Rules
     replacements: Replacements

@@ -181,7 +181,7 @@ class AdjustedHands(Hands):
 
     @property
     def corrections(self) -> Floats:
-        """``(n, terms)``: chips to add to what seat 0 won; complete once every hand is over."""
+        """``(n, terms)``: chips to add to the result of seat 0; complete when every hand is over."""
         by_seat: Floats = np.where(self.games["dealer"] == 0, 1, -1)[:, None] * self._luck
         return by_seat
 
@@ -225,14 +225,14 @@ def play_adjusted(
     earlier: Played | None = None,
     written: Callable[[Played], object] | None = None,
 ) -> AdjustedMatch:
-    """Play the deals of a duplicate match, each twice, and adjust what came of them for luck.
+    """Play the deals of a duplicate match, each twice, and adjust the results for luck.
 
     Players whose probabilities are known are asked for them and their actions drawn here: the raw result is that of
     `evaluation.duplicate.match.play_match` with ``probabilities=True``.
 
     Args:
         a: one player.
-        b: the other; the result is what a won from b.
+        b: its opponent; results are the winnings of a.
         deals: deal pairs, at least 2.
         seed: fixes everything, with ``chunk``.
         rules: a preset's name or a `Rules` value.

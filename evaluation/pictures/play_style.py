@@ -1,4 +1,4 @@
-"""The play style of a player: counts of its actions by position and round, and of the cards it keeps at the first draw.
+"""The play style of a player: counts of its actions by position and round, and of the cards kept at the first draw.
 
 >>> HandKinds("archie").names[:3]
 ('six low or better', 'seven low', 'eight low')
@@ -51,7 +51,7 @@ _WINDOWS: Final = np.array([[(top - k) % len(RANKS) for k in range(5)] for top i
 
 
 class HandKinds:
-    """Sorts whole hands, and the cards kept of them, into kinds that players have names for."""
+    """Classifies whole hands, and the cards kept of them, into the kinds that players name."""
 
     def __init__(self, rules: Rules | str) -> None:
         self.rules = as_rules(rules)
