@@ -19,7 +19,7 @@ from archie_env._core.state import GAME
 from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
-from archie_env.observation import chip_scales, width
+from archie_env.observation import chip_scales, new_rows, unpack_masks, width
 from archie_env.policy import Policy
 from archie_env.replay import MOST_HANDS, actions_of, check_types, columns, replayed
 from archie_env.rulebook import ReadsRulebook
@@ -52,7 +52,8 @@ class Batch(ReadsRulebook):
         seed: any non-negative int, or None for a fresh one.
         replacements: ``shared`` deals from one deck in order; ``per_seat`` fixes each position's replacement cards from the
             start, so that one player's discards never shift the other's cards.
-        dtype: ``int8``, or ``float32`` scaled to [0, 1].
+        dtype: ``int8``, ``float32`` scaled to [0, 1], or ``packed``: seven uint64 of bits a row and one a mask, which
+            `observation.unpack` and `observation.unpack_masks` read.
         first: index of the first game, so that batches can be parts of a larger one.
         threads: how many play at once, with the same results; more than one pays from some ten thousand games on.
     """
@@ -70,15 +71,14 @@ class Batch(ReadsRulebook):
         whole_number("n (games)", n, 1)
         whole_number("threads", threads, 1)
         game_number("first", first)
-        if dtype not in ("int8", "float32"):
-            raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         self._read_rulebook(rules, replacements)
         self.games: NDArray[Any] = np.zeros(n, GAME)
         """``(n,)`` records of the games, unchecked when they are written to."""
-        self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
-        """``(n, d)``: what the player to act has seen."""
-        self.masks = np.zeros((n, self.rules.actions), np.int8)
-        """``(n, a)``: 1 = legal."""
+        self.observations: NDArray[Any]
+        """``(n, d)``: what the player to act has seen; packed, ``(n, 7)``."""
+        self.masks: NDArray[Any]
+        """``(n, a)``: 1 = legal; packed, ``(n, 1)``, bit a for action a."""
+        self.observations, self.masks = new_rows(n, self.rules, dtype)
         self.to_act = np.zeros(n, np.int8)
         """``(n,)``: seat to act, 0 = player_0."""
         self.rewards = np.zeros((n, 2), np.int16)
@@ -189,7 +189,7 @@ class Batch(ReadsRulebook):
         loops.random_legal(self._books, self._menus, self._streams, self._actions)
         return self._actions
 
-    def seat(self, seat: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+    def seat(self, seat: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """What one seat sees in every game, whether or not it is to act.
 
         Returns:
@@ -219,7 +219,8 @@ class Batch(ReadsRulebook):
         checked = whole_actions(actions, len(self.games))
         bad = loops.first_illegal(self._books, self._menus, checked)
         if bad >= 0:
-            legal = describe_legal(self.masks[bad])
+            mask = self.masks[bad]
+            legal = describe_legal(unpack_masks(mask, self.rules) if mask.dtype == np.uint64 else mask)
             raise IllegalActionError(
                 f"game {bad}: action {np.asarray(actions)[bad]} is not legal; legal: {legal}. Nothing was played"
             )

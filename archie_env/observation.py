@@ -15,14 +15,20 @@ import functools
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archie_env._core import encode
+from archie_env._core.state import COUNTS, DECK
 from archie_env.cards import format_card
+from archie_env.errors import ArchieError
 from archie_env.rules import Rules, as_rules
 from archie_env.validation import one_of
+
+ROW_TYPES: Final = ("int8", "float32", "packed")
+"""Forms of a row: whole numbers, the same scaled to [0, 1], or seven words of bits that `unpack` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +232,66 @@ def chip_scales(rules: Rules, dtype: np.dtype[Any]) -> tuple[float, float]:
         return 1, 1
     top = highest(rules).tolist()
     return 1 / top[-1], 1 / top[-2]
+
+
+@functools.cache
+def bits_of_row(rules: Rules) -> NDArray[np.int64]:
+    """``(width - 2,)``: the bit of the engine's words that each entry of a row is, all but the chips owed and the pot."""
+    suits = encode.RANK_BITS + np.arange(len(rules.suits))
+    slots = encode.SLOTS + np.arange(rules.hand_size)[:, None] * encode.SLOT_BITS
+    counts = np.arange(rules.draws)[:, None] * COUNTS + np.arange(rules.max_discard + 1)
+    betting = np.arange(rules.rounds * 2 * (rules.raise_cap + 2))
+    more = encode.MORE_BETTING - encode.BETTING_BITS
+    bits = {
+        "held": encode.HELD + np.arange(rules.rounds)[:, None] * DECK + np.arange(rules.deck_size),
+        "slots": slots + np.concatenate((np.arange(len(rules.ranks)), suits)),
+        "own_draws": encode.OWN_DRAWS + counts,
+        "other_draws": encode.OTHER_DRAWS + counts,
+        "wagers": np.where(betting < encode.BETTING_BITS, encode.BETTING, more) + betting,
+        "phase": np.array([*(encode.PHASE + np.arange(2 * rules.draws + 1)), encode.OVER]),
+        "dealer": np.array([encode.DEALS]),
+    }
+    return np.concatenate([bits[block.name].ravel() for block in fields(rules)[:-2]])
+
+
+def unpack(words: NDArray[np.uint64], rules: Rules | str = "archie") -> NDArray[np.int8]:
+    """Packed rows ``(..., 7)`` as int8 rows ``(..., width)``.
+
+    Raises:
+        ArchieError: for another type or width, with what was expected.
+    """
+    rules = as_rules(rules)
+    last = _checked_words(words, encode.WORDS)[..., -1]
+    bits = _bits(words)
+    rows = np.empty((*words.shape[:-1], width(rules)), np.int8)
+    rows[..., :-2] = bits[..., bits_of_row(rules)]
+    rows[..., -2] = last >> np.uint64(encode.OWED % 64) & np.uint64(255)
+    rows[..., -1] = last >> np.uint64(encode.POT % 64)
+    return rows
+
+
+def unpack_masks(words: NDArray[np.uint64], rules: Rules | str = "archie") -> NDArray[np.int8]:
+    """Packed masks ``(..., 1)`` as int8 masks ``(..., actions)``; raises `ArchieError` as `unpack` does."""
+    masks: NDArray[np.int8] = _bits(_checked_words(words, 1))[..., : as_rules(rules).actions]
+    return masks
+
+
+def _checked_words(words: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+    if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim == 0 or words.shape[-1] != count:
+        found = f"{words.shape} of type {words.dtype}" if isinstance(words, np.ndarray) else f"of type {type(words).__name__}"
+        raise ArchieError(f"words {found}: expected (..., {count}) of type uint64")
+    return words
+
+
+def _bits(words: NDArray[np.uint64]) -> NDArray[np.int8]:
+    octets = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, bitorder="little").view(np.int8)
+
+
+def new_rows(n: int, rules: Rules, dtype: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Arrays for the observations and masks of ``n`` games: int8 or float32 entries with int8 masks, or packed words."""
+    if dtype not in ROW_TYPES:
+        raise ArchieError(f"dtype {dtype!r}: expected {', '.join(map(repr, ROW_TYPES[:-1]))} or {ROW_TYPES[-1]!r}")
+    if dtype == "packed":
+        return np.zeros((n, encode.WORDS), np.uint64), np.zeros((n, 1), np.uint64)
+    return np.zeros((n, width(rules)), dtype), np.zeros((n, rules.actions), np.int8)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archie_env._core import encode
-from archie_env._core.state import BOOK, CLOSED, COUNTS, DECK, DISCARD, DRAWING, GAME, MAX_ACTIONS, NO_CARD
+from archie_env._core.state import BOOK, CLOSED, DISCARD, DRAWING, GAME, MAX_ACTIONS, NO_CARD
 from archie_env._core.tables import PAIR, ace_low, high_classes, high_table, low_table
 from archie_env.cards import RANKS, SUITS
 from archie_env.errors import ArchieError, RulesError
-from archie_env.observation import fields, owed_unit, pot_unit, width
+from archie_env.observation import bits_of_row, owed_unit, pot_unit, width
 from archie_env.rules import Replacements, Rules, as_rules
 
 Books = NDArray[np.void]
@@ -30,25 +30,6 @@ def _legal_table(rules: Rules) -> NDArray[np.int8]:
     for m in range(2**rules.hand_size):
         legal[DRAWING, DISCARD + m] = m.bit_count() <= rules.max_discard
     return legal
-
-
-def bits_of_row(rules: Rules) -> NDArray[np.int64]:
-    """``(width - 2,)``: the bit of the engine's words that each entry of a row is, all but the chips owed and the pot."""
-    suits = encode.RANK_BITS + np.arange(len(rules.suits))
-    slots = encode.SLOTS + np.arange(rules.hand_size)[:, None] * encode.SLOT_BITS
-    counts = np.arange(rules.draws)[:, None] * COUNTS + np.arange(rules.max_discard + 1)
-    betting = np.arange(rules.rounds * 2 * (rules.raise_cap + 2))
-    more = encode.MORE_BETTING - encode.BETTING_BITS
-    bits = {
-        "held": encode.HELD + np.arange(rules.rounds)[:, None] * DECK + np.arange(rules.deck_size),
-        "slots": slots + np.concatenate((np.arange(len(rules.ranks)), suits)),
-        "own_draws": encode.OWN_DRAWS + counts,
-        "other_draws": encode.OTHER_DRAWS + counts,
-        "wagers": np.where(betting < encode.BETTING_BITS, encode.BETTING, more) + betting,
-        "phase": np.array([*(encode.PHASE + np.arange(2 * rules.draws + 1)), encode.OVER]),
-        "dealer": np.array([encode.DEALS]),
-    }
-    return np.concatenate([bits[block.name].ravel() for block in fields(rules)[:-2]])
 
 
 def _runs(bits: NDArray[np.int64]) -> list[tuple[int, int, int]]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from archie_env._core.jit import kernel
+import agents
+from archie_env._core.jit import JIT_DISABLED, kernel
 from archie_env._core.wide import lowest, write_32, write_64
 from archie_env.batch import Batch
-from archie_env.errors import ArchieError
-from archie_env.observation import width
-from archie_env.rulebook import bits_of_row, rulebook
-from archie_env.rules import PRESETS, Rules
+from archie_env.envs.learner import SingleAgentBatch
+from archie_env.envs.vector import ArchieVectorEnv
+from archie_env.errors import ArchieError, IllegalActionError
+from archie_env.observation import bits_of_row, unpack, unpack_masks, width
+from archie_env.rulebook import rulebook
+from archie_env.rules import PRESETS, Rules, Stakes
 
 
 @kernel
@@ -62,3 +66,81 @@ def test_a_pickle_of_other_records_is_refused() -> None:
     batch.games = np.zeros(2, [("hand", "i1", (2, 4, 5))])
     with pytest.raises(ArchieError, match="Batch: pickled by another version of archie-env"):
         pickle.loads(pickle.dumps(batch))
+
+
+# ---- packed rows
+
+ROUNDS = 40 if not JIT_DISABLED else 2
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "six wagers, large stakes"])
+def test_packed_batches_hold_the_same_rows_and_masks(name: str) -> None:
+    large = Stakes((500, 1000), (1000, 1000, 1000, 1000))
+    rules = PRESETS.get(name, Rules(raise_cap=6, stakes=large))
+    plain, packed = Batch(50, rules, seed=3), Batch(50, rules, seed=3, dtype="packed")
+    for _ in range(ROUNDS):
+        assert packed.observations.shape == (50, 7)
+        assert (unpack(packed.observations, rules) == plain.observations).all()
+        assert (unpack_masks(packed.masks, rules) == plain.masks).all()
+        for seat in (0, 1):
+            (rows, masks), (words, mask_words) = plain.seat(seat), packed.seat(seat)
+            assert (unpack(words, rules) == rows).all()
+            assert (unpack_masks(mask_words, rules) == masks).all()
+        actions = plain.sample_actions()
+        assert (packed.sample_actions() == actions).all()
+        assert all((a == b).all() for a, b in zip(packed.step(actions), plain.step(actions), strict=True))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_packed_vector_environments_hold_the_same_rows_and_masks(mode: str) -> None:
+    plain, packed = (ArchieVectorEnv(20, autoreset_mode=mode, dtype=dtype, illegal="replace") for dtype in ("int8", "packed"))
+    (rows, infos), (words, word_infos) = plain.reset(seed=4), packed.reset(seed=4)
+    rng, ended = np.random.default_rng(1), 0
+    for _ in range(ROUNDS):
+        assert words in packed.observation_space
+        assert (unpack(words) == rows).all()
+        assert (unpack_masks(word_infos["action_mask"]) == infos["action_mask"]).all()
+        actions = rng.integers(-1, 36, 20)  # some of them illegal
+        rows, rewards, done, _, infos = plain.step(actions)
+        words, word_rewards, word_done, _, word_infos = packed.step(actions)
+        assert (word_rewards == rewards).all()
+        assert (word_done == done).all()
+        ended += done.sum()
+        if "final_obs" in infos:
+            for final, words_of_it in zip(infos["final_obs"][done], word_infos["final_obs"][done], strict=True):
+                assert (unpack(words_of_it) == final).all()
+            assert (unpack_masks(word_infos["final_info"]["action_mask"]) == infos["final_info"]["action_mask"]).all()
+    assert ended or JIT_DISABLED
+
+
+def test_an_illegal_action_on_packed_masks_names_the_legal_ones() -> None:
+    for batch in (Batch(4, seed=1, dtype="packed"), SingleAgentBatch(4, [None], seed=1, dtype="packed")):
+        with pytest.raises(IllegalActionError, match=r"game 0: action 9 is not legal; legal: 0 \(fold\), 1 \(check/call\)"):
+            batch.step(np.full(4, 9))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (np.zeros((3, 6), np.uint64), r"words \(3, 6\) of type uint64: expected \(..., 7\) of type uint64"),
+        (np.zeros((3, 7), np.int64), r"words \(3, 7\) of type int64: expected \(..., 7\) of type uint64"),
+        (np.zeros((), np.uint64), r"words \(\) of type uint64"),
+        ([[0] * 7], "words of type list"),
+    ],
+)
+def test_other_words_are_refused(words: Any, message: str) -> None:
+    with pytest.raises(ArchieError, match=message):
+        unpack(words)
+    with pytest.raises(ArchieError, match=r"expected \(..., 1\) of type uint64"):
+        unpack_masks(words)
+
+
+def test_a_policy_refuses_packed_rows_with_what_it_expects() -> None:
+    batch = Batch(2, seed=1, dtype="packed")
+    with pytest.raises(ArchieError, match=r"expected \(n, 388\) and \(n, 35\)"):
+        agents.load("rule_based").act(batch.observations, batch.masks, np.random.default_rng(1))
+
+
+def test_unknown_types_of_rows_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ArchieError, match="dtype 'float64': expected 'int8', 'float32' or 'packed'"):
+        Batch(2, dtype="float64")

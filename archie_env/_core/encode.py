@@ -137,9 +137,8 @@ def encode(game, book, me, rows, i, pot_scale, owed_scale):
 
 
 @inlined
-def write_menu(book, choice, masks, i):
-    """Write the legal actions of a menu, a row of ``BOOK["legal"]``, as mask i: an int8 for each action, or one word."""
-    bits = book["legal_bits"][np.uint64(choice)]
+def write_actions(book, bits, masks, i):
+    """Write the actions whose bits are set as mask i: an int8 for each action, or one word."""
     actions = np.uint64(book["actions"])
     at = np.uint64(i) * actions
     if masks.itemsize == 8:  # packed
@@ -153,6 +152,18 @@ def write_menu(book, choice, masks, i):
         for a in range(book["actions"]):
             masks[at + np.uint64(a)] = np.int8(bits & ONE)
             bits >>= ONE
+
+
+@inlined
+def write_menu(book, choice, masks, i):
+    """Write the legal actions of a menu, a row of ``BOOK["legal"]``, as mask i."""
+    write_actions(book, book["legal_bits"][np.uint64(choice)], masks, i)
+
+
+@inlined
+def write_every_action(book, masks, i):
+    """Write a mask of all ones, where no action is played."""
+    write_actions(book, (ONE << np.uint64(book["actions"])) - ONE, masks, i)
 
 
 @inlined

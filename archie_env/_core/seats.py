@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from archie_env._core.encode import encode, write_mask
+from archie_env._core.encode import encode, write_every_action, write_mask
 from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, step
 from archie_env._core.rng import ONE
@@ -140,8 +140,7 @@ def look_at(games, books, stats, index, observations, masks, hidden, pot_scale, 
         encode(game, book, me, rows, i, pot_scale, owed_scale)
         write_mask(game, book, choices, i)
         if game["over"]:
-            for a in range(book["actions"]):
-                masks[i, a] = 1
+            write_every_action(book, choices, i)
         if hidden.shape[1]:
             reveal(game, book, me, hidden[i])
 
@@ -172,12 +171,12 @@ def reveal(game, book, me, row):
 
 
 @kernel
-def show_ends(done, finals, observations, masks):
+def show_ends(books, done, finals, observations, masks):
     """Where a hand has ended, show that end in place of the next hand, with any action legal."""
+    choices = masks.reshape(-1)
     for i in range(len(done)):
         if done[i]:
-            row, final, mask = observations[i], finals[i], masks[i]
+            row, final = observations[i], finals[i]
             for k in range(len(row)):
                 row[k] = final[k]
-            for a in range(len(mask)):
-                mask[a] = 1
+            write_every_action(books[0], choices, i)

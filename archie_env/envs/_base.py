@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from archie_env._core import table
+from archie_env._core.encode import WORDS
 from archie_env._core.jit import entry_point
 from archie_env._core.state import GAME
 from archie_env.errors import ArchieError, OrderError
@@ -29,6 +30,8 @@ RenderMode = Literal["human", "ansi", "rgb_array"]
 
 def row_space(rules: Rules, dtype: str) -> spaces.Box:
     """The space of one observation row in that dtype."""
+    if dtype == "packed":
+        return spaces.Box(np.uint64(0), np.uint64(2**64 - 1), (WORDS,), np.uint64)
     top = highest(rules).astype(np.int8) if dtype == "int8" else np.ones(width(rules), np.float32)
     return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
 

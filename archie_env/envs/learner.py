@@ -15,7 +15,7 @@ from archie_env.actions import describe_legal
 from archie_env.cards import DECK
 from archie_env.envs._replay import KEPT, restore_hands
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
-from archie_env.observation import chip_scales, width
+from archie_env.observation import chip_scales, new_rows, unpack_masks, width
 from archie_env.policy import Policy, name_of, private_generator
 from archie_env.replay import actions_of
 from archie_env.rulebook import ReadsRulebook
@@ -53,7 +53,7 @@ class SingleAgentBatch(ReadsRulebook):
         rules: a preset's name or a `Rules` value.
         seed: any non-negative int, or None for a fresh one; also seeds what opponents draw at random.
         seat: ``alternate`` (the position swaps from hand to hand), ``dealer`` or ``big_blind``.
-        dtype: of `observations`: ``int8``, or ``float32`` scaled to [0, 1].
+        dtype: of `observations`: ``int8``, ``float32`` scaled to [0, 1], or ``packed`` as in `Batch`; opponents see int8.
         replacements: as in `Batch`.
         keep_walks: show the learner hands that ended before it could decide, with an all-ones mask; its next action, whatever
             it is, pays them.  So episode returns are the results of all hands, where trainers rather skip what teaches nothing.
@@ -76,8 +76,6 @@ class SingleAgentBatch(ReadsRulebook):
         fresh: bool = False,
     ) -> None:
         whole_number("n (games)", n, 1)
-        if dtype not in ("int8", "float32"):
-            raise ArchieError(f"dtype {dtype!r}: expected 'int8' or 'float32'")
         if seat not in _ROLES:
             raise ArchieError(f"seat {seat!r}: expected one of {', '.join(map(repr, get_args(Seat)))}")
         shares = [1.0] * len(opponents) if shares is None else shares
@@ -89,10 +87,11 @@ class SingleAgentBatch(ReadsRulebook):
         self.games: NDArray[Any] = np.zeros(n, GAME)
         self.stats: NDArray[Any] = np.zeros(n, seats.LEARNER_STATS)
         """``(n,)`` accounts of the learner; see `archie_env._core.seats.LEARNER_STATS`."""
-        self.observations: NDArray[Any] = np.zeros((n, width(self.rules)), dtype)
-        """``(n, d)``: what the learner sees where it is to act."""
-        self.masks = np.zeros((n, self.rules.actions), np.int8)
-        """``(n, a)``: 1 = legal."""
+        self.observations: NDArray[Any]
+        """``(n, d)``: what the learner sees where it is to act; packed, ``(n, 7)``."""
+        self.masks: NDArray[Any]
+        """``(n, a)``: 1 = legal; packed, ``(n, 1)``, bit a for action a."""
+        self.observations, self.masks = new_rows(n, self.rules, dtype)
         self.final_observations = np.zeros_like(self.observations)
         """``(n, d)``: what the learner saw at the end of the hand, where `done`."""
         self.hidden = np.zeros((n, len(DECK) if hidden else 0), np.int8)
@@ -182,9 +181,10 @@ class SingleAgentBatch(ReadsRulebook):
             chosen = chosen[index]
         bad = seats.first_illegal_choice(self.games, self._books, index, chosen)
         if bad >= 0:
+            mask = self.masks[index[bad]]
+            legal = describe_legal(unpack_masks(mask, self.rules) if mask.dtype == np.uint64 else mask)
             raise IllegalActionError(
-                f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {describe_legal(self.masks[index[bad]])}. "
-                "Nothing was played"
+                f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {legal}. Nothing was played"
             )
         self._halted = True
         seats.clear_rewards(self.stats)

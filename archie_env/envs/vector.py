@@ -25,6 +25,7 @@ from archie_env.actions import CALL, STAND_PAT
 from archie_env.envs._base import row_space
 from archie_env.envs.learner import Seat, SingleAgentBatch
 from archie_env.errors import ArchieError, OrderError
+from archie_env.observation import unpack_masks
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
 from archie_env.validation import whole_actions, whole_number
@@ -45,7 +46,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
         rules: a preset's name or a `Rules` value.
         autoreset_mode: ``NextStep`` shows the end of a hand and deals at the next step, whatever action comes; ``SameStep``
             deals at once and keeps the end in ``infos["final_obs"]`` and ``infos["final_info"]``.
-        dtype: of observations: ``float32`` scaled to [0, 1], or ``int8``.
+        dtype: of observations: ``float32`` scaled to [0, 1], ``int8``, or ``packed`` as in `Batch`, masks included.
         replacements: as in `Batch`.
         copy: give out new arrays at each step; False gives out those that the next step overwrites, which is faster.
         illegal: ``raise`` an `IllegalActionError` before anything is played, or ``replace`` by check, call or standing pat.
@@ -132,28 +133,31 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
             if done.any():
                 infos |= self._final(done)
         else:
-            seats.show_ends(done, tables.final_observations, observations, masks)  # the next step writes the hands dealt since
+            # The next step writes the hands dealt since.
+            seats.show_ends(tables._books, done, tables.final_observations, observations, masks)
         return observations, tables.rewards.astype(np.float64), done.copy(), np.zeros(self.num_envs, np.bool_), infos
 
     def _legal(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Actions with check, call or standing pat in place of the illegal ones."""
         chosen, masks = whole_actions(actions, self.num_envs), self.tables.masks
+        if masks.dtype == np.uint64:
+            masks = unpack_masks(masks, self.tables.rules)
         inside = (chosen >= 0) & (chosen < masks.shape[1])
         allowed = inside & (masks[np.arange(self.num_envs), np.where(inside, chosen, 0)] == 1)
         return np.where(allowed, chosen, np.where(masks[:, CALL] == 1, CALL, STAND_PAT))
 
-    def action_masks(self) -> NDArray[np.int8]:
+    def action_masks(self) -> NDArray[Any]:
         """A new array ``(num_envs, a)``: 1 = legal, as in the last ``infos``."""
         return self.tables.masks.copy()
 
-    def _infos(self, masks: NDArray[np.int8]) -> dict[str, Any]:
+    def _infos(self, masks: NDArray[Any]) -> dict[str, Any]:
         return {"action_mask": masks, "_action_mask": np.ones(self.num_envs, np.bool_)}
 
     def _final(self, done: NDArray[np.bool_]) -> dict[str, Any]:
         """How the hands ended that this step replaced by new ones, in Gymnasium's form."""
         observations = np.full(self.num_envs, None, dtype=object)
         masks = np.zeros_like(self.tables.masks)
-        masks[done] = 1
+        masks[done] = 2**self.tables.rules.actions - 1 if masks.dtype == np.uint64 else 1
         for i, row in zip(np.flatnonzero(done), self.tables.final_observations[done], strict=True):
             observations[i] = row
         info = {"action_mask": masks, "_action_mask": done.copy()}
