@@ -172,7 +172,6 @@ def test_a_file_that_is_no_result_is_never_written_over(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("module", "work", "arguments"),
     [
-        ("aivat.command", "learn", ["call", "uniform"]),
         ("exploitability.measure", "measure", ["call"]),
         ("speed.command", "run", []),
     ],
