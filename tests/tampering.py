@@ -121,9 +121,9 @@ def _change_meta(meta: Meta, rng: np.random.Generator) -> None:
         if kind == 0 and isinstance(table, dict):
             del table[key]
         elif kind == 1 and isinstance(table, dict):
-            table[_pick(rng, ("extra", "", "x" * 300))] = _pick(rng, _JUNK)
+            table[_pick(rng, ("extra", "", "x" * 300))] = copy.deepcopy(_pick(rng, _JUNK))  # the next change may be made in it
         else:
-            table[key] = _pick(rng, _JUNK)
+            table[key] = copy.deepcopy(_pick(rng, _JUNK))
         return
 
 
