@@ -15,9 +15,13 @@ def decide(message):
     return 3 + sum(1 << place for place, gone in enumerate(thrown) if gone)
 
 
+answers = []
 for line in sys.stdin:
     message = json.loads(line)
     if "archie" in message:
-        print('{"archie":1,"name":"call.py"}', flush=True)
+        answers.append('{"archie":1,"name":"call.py"}\n')
     else:
-        print(f'{{"i":{message["i"]},"a":{decide(message)}}}', flush=message["left"] == 0)
+        answers.append(f'{{"i":{message["i"]},"a":{decide(message)}}}\n')
+    if not message.get("left"):
+        print("".join(answers), end="", flush=True)
+        answers.clear()
