@@ -165,8 +165,8 @@ def run(arguments: list[str], moment: float | None, number: signal.Signals, log:
         with log.open("ab") as file:
             file.write(f"$ {' '.join(arguments)}\n".encode() + output + f"[{said}: {process.returncode}]\n".encode())
     expected = {0} if moment is None else {0, -number, -signal.SIGINT, 130}  # Python's own 130 is a SIGINT to itself
-    if number == signal.SIGINT and output.rstrip().endswith(b"KeyboardInterrupt"):
-        expected.add(1)  # Python's own start was interrupted
+    if number == signal.SIGINT and b"KeyboardInterrupt" in output:
+        expected.add(1)  # imports were interrupted, some of which raise an error of their own from it
     if process.returncode not in expected:
         raise FaultError(f"{said}: exit status {process.returncode}")
     return process.returncode == 0
