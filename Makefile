@@ -23,7 +23,7 @@ check: .venv/.installed  ## everything CI checks besides the tests: style, types
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	.venv/bin/lint-imports
-	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' archie_env agents training/settings.py evaluation/__init__.py README.md docs
+	$(RUN) -m pytest -q --doctest-modules --doctest-glob='*.md' --ignore=docs/bots archie_env agents training/settings.py evaluation/__init__.py README.md docs
 
 docs: .venv/.installed  ## the documentation as a site, in build/docs
 	$(RUN) docs/quote_numbers.py --check
