@@ -19,7 +19,7 @@ from archie_env._core.state import GAME
 from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
-from archie_env.observation import chip_scales, new_rows, unpack_masks, width
+from archie_env.observation import chip_scales, new_rows, plain_masks, width
 from archie_env.policy import Policy
 from archie_env.replay import MOST_HANDS, actions_of, check_types, columns, replayed
 from archie_env.rulebook import ReadsRulebook
@@ -219,8 +219,7 @@ class Batch(ReadsRulebook):
         checked = whole_actions(actions, len(self.games))
         bad = loops.first_illegal(self._books, self._menus, checked)
         if bad >= 0:
-            mask = self.masks[bad]
-            legal = describe_legal(unpack_masks(mask, self.rules) if mask.dtype == np.uint64 else mask)
+            legal = describe_legal(plain_masks(self.masks[bad], self.rules))
             raise IllegalActionError(
                 f"game {bad}: action {np.asarray(actions)[bad]} is not legal; legal: {legal}. Nothing was played"
             )

@@ -276,6 +276,11 @@ def unpack_masks(words: NDArray[np.uint64], rules: Rules | str = "archie") -> ND
     return masks
 
 
+def plain_masks(masks: NDArray[Any], rules: Rules | str) -> NDArray[np.int8]:
+    """Convert masks of either form to int8 ``(..., actions)``; int8 masks are returned unchanged."""
+    return unpack_masks(masks, rules) if masks.dtype == np.uint64 else masks
+
+
 def _checked_words(words: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim == 0 or words.shape[-1] != count:
         found = f"{words.shape} of type {words.dtype}" if isinstance(words, np.ndarray) else f"of type {type(words).__name__}"

@@ -15,7 +15,7 @@ from archie_env.actions import describe_legal
 from archie_env.cards import DECK
 from archie_env.envs._replay import KEPT, restore_hands
 from archie_env.errors import ArchieError, IllegalActionError, OrderError
-from archie_env.observation import chip_scales, new_rows, unpack_masks, width
+from archie_env.observation import chip_scales, new_rows, plain_masks, width
 from archie_env.policy import Policy, name_of, private_generator
 from archie_env.replay import actions_of
 from archie_env.rulebook import ReadsRulebook
@@ -181,8 +181,7 @@ class SingleAgentBatch(ReadsRulebook):
             chosen = chosen[index]
         bad = seats.first_illegal_choice(self.games, self._books, index, chosen)
         if bad >= 0:
-            mask = self.masks[index[bad]]
-            legal = describe_legal(unpack_masks(mask, self.rules) if mask.dtype == np.uint64 else mask)
+            legal = describe_legal(plain_masks(self.masks[index[bad]], self.rules))
             raise IllegalActionError(
                 f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {legal}. Nothing was played"
             )

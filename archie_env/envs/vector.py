@@ -25,7 +25,7 @@ from archie_env.actions import CALL, STAND_PAT
 from archie_env.envs._base import row_space
 from archie_env.envs.learner import Seat, SingleAgentBatch
 from archie_env.errors import ArchieError, OrderError
-from archie_env.observation import unpack_masks
+from archie_env.observation import plain_masks
 from archie_env.policy import Policy, as_policy
 from archie_env.rules import Replacements, Rules, as_rules
 from archie_env.validation import whole_actions, whole_number
@@ -139,9 +139,7 @@ class ArchieVectorEnv(VectorEnv[NDArray[Any], NDArray[np.integer[Any]], NDArray[
 
     def _legal(self, actions: ArrayLike) -> NDArray[np.int64]:
         """Actions with check, call or standing pat in place of the illegal ones."""
-        chosen, masks = whole_actions(actions, self.num_envs), self.tables.masks
-        if masks.dtype == np.uint64:
-            masks = unpack_masks(masks, self.tables.rules)
+        chosen, masks = whole_actions(actions, self.num_envs), plain_masks(self.tables.masks, self.tables.rules)
         inside = (chosen >= 0) & (chosen < masks.shape[1])
         allowed = inside & (masks[np.arange(self.num_envs), np.where(inside, chosen, 0)] == 1)
         return np.where(allowed, chosen, np.where(masks[:, CALL] == 1, CALL, STAND_PAT))
