@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from agents import weights_file
 from agents.archive import digest
-from agents.process import BotPolicy, StochasticBotPolicy, program_hash
+from agents.process import BotPlayer, program_hash
 from archie_env import __version__
 from archie_env.errors import ArchieError, described, shown
 from archie_env.files import atomic_write, check_writable, is_special
@@ -133,7 +133,7 @@ def weights_hash(name: str, policy: Policy | None = None) -> str | None:
     """
     kind, colon, path = name.partition(":")
     if f"{kind}{colon}" == "bot:":
-        called = policy.bot.called if isinstance(policy, BotPolicy | StochasticBotPolicy) else ""
+        called = policy.bot.called if isinstance(policy, BotPlayer) else ""
         return f"{program_hash(path)} {called}".rstrip()
     module = sys.modules.get(kind) if colon and f"{kind}:" not in registered_policies() else None
     files = [module and getattr(module, "__file__", None), weights_file(name), getattr(policy, "path", None), path or None]

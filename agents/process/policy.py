@@ -227,11 +227,19 @@ class Bot:
         self.called, self.batch, self.gives_probabilities = called, min(batch, wire.BATCH), told
 
 
-class BotPolicy:
-    """Plays the actions that a bot names; its chance comes from the number ``u`` that each message holds."""
+class BotPlayer:
+    """Base of the policies that ask a bot."""
 
     def __init__(self, bot: Bot) -> None:
         self.name, self.bot = bot.name, bot
+
+    def close(self) -> None:
+        """See `Bot.close`."""
+        self.bot.close()
+
+
+class BotPolicy(BotPlayer):
+    """Plays the actions that a bot names; its chance comes from the number ``u`` that each message holds."""
 
     def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
         """See `Policy.act`; raises `BotError`, where rows are at fault with the actions of the others."""
@@ -244,16 +252,9 @@ class BotPolicy:
         """Not known of this bot."""
         raise ArchieError(f"{self.name}: gives no probabilities: expected 'probabilities':true in its first line")
 
-    def close(self) -> None:
-        """See `Bot.close`."""
-        self.bot.close()
 
-
-class StochasticBotPolicy(StochasticPolicy):
+class StochasticBotPolicy(BotPlayer, StochasticPolicy):
     """Plays a bot that gives probabilities, from which the host draws."""
-
-    def __init__(self, bot: Bot) -> None:
-        self.name, self.bot = bot.name, bot
 
     def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
         """See `Policy.probabilities`; raises `BotError`, where rows are at fault with the probabilities of the others."""
@@ -269,10 +270,6 @@ class StochasticBotPolicy(StochasticPolicy):
             told: Probabilities = sheet.told.astype(np.float32)
         _raise_failures(sheet, self.name, told)
         return told
-
-    def close(self) -> None:
-        """See `Bot.close`."""
-        self.bot.close()
 
 
 def _raise_failures(sheet: Sheet, name: str, answer: NDArray[Any]) -> None:

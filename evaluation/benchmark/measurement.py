@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agents import load
+from agents.process import BotPlayer
 from archie_env.batch import Batch
 from archie_env.errors import ArchieError
 from archie_env.files import locked, make_folder
@@ -51,7 +52,7 @@ def measure_speed(policy: Policy, protocol: Protocol) -> dict[str, Any]:
         rows.append((games.observations.copy(), games.masks.copy()))
     singles = [(o[k : k + 1].copy(), m[k : k + 1].copy()) for o, m in rows for k in range(0, BATCH, 32)]
     rng = private_generator(protocol.seed, "speed")
-    now = time.perf_counter if policy.name.startswith("bot:") else time.process_time  # a bot works in another process
+    now = time.perf_counter if isinstance(policy, BotPlayer) else time.process_time  # a bot works in another process
 
     def rate(calls: Sequence[tuple[Any, Any]]) -> float:
         done, start, call = 0, now(), 0

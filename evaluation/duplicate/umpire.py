@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.process import BotPolicy, StochasticBotPolicy
+from agents.process import BotPlayer
 from archie_env._core.state import DEALER
 from archie_env.batch import Hands
 from archie_env.errors import (
@@ -147,7 +147,7 @@ class Umpire:
     @property
     def faults(self) -> Faults:
         """Faults so far."""
-        if isinstance(self.policy, BotPolicy | StochasticBotPolicy) and (remarks := self.policy.bot.remarks()):
+        if isinstance(self.policy, BotPlayer) and (remarks := self.policy.bot.remarks()):
             return replace(self._faults, remarks=(*self._faults.remarks, *remarks)[:REPORTS])
         return self._faults
 
@@ -155,7 +155,7 @@ class Umpire:
         """Let go of the thread that timed calls run in, and end the process of a bot."""
         if self._timed is not None:
             self._timed.close()
-        if isinstance(self.policy, BotPolicy | StochasticBotPolicy):
+        if isinstance(self.policy, BotPlayer):
             self.policy.close()
 
     def play(self, hands: Hands, seat: int, numbers: NDArray[np.int64], rng: np.random.Generator) -> int:
