@@ -5,6 +5,7 @@ A result file is a JSON object with a ``manifest``, the flag ``finished``, and t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -50,6 +51,15 @@ def read_json(path: Path) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or described(error, place=False)
         raise ArchieError(f"{path}: not a file of results ({reason}): choose another file, or delete it") from None
     return values
+
+
+@contextlib.contextmanager
+def reading(path: Path | None) -> Iterator[None]:
+    """Name the file in an `ArchieError` about values that were read from it."""
+    try:
+        yield
+    except ArchieError as error:
+        raise ArchieError(f"{path}: not a file of results ({error})") from None
 
 
 def check_new(path: Path | None) -> None:
@@ -216,6 +226,7 @@ class ResultFile:
     def __init__(self, path: Path | None, made: Mapping[str, Any], every: float = WRITE_EVERY) -> None:
         self.path, self.manifest, self._every = path, dict(made), every
         self._written = -math.inf
+        self._unfinished: Callable[[], Mapping[str, Any]] | None = None
 
     def read(self, resume: bool = True) -> dict[str, Any] | None:
         """Return the values to continue from, or None if there are none yet.
@@ -239,8 +250,19 @@ class ResultFile:
 
     def keep(self, values: Callable[[], Mapping[str, Any]]) -> None:
         """Write ``values()`` as an unfinished result, unless the last writing was less than ``every`` seconds ago."""
+        self._unfinished = values
         if self.path is not None and time.monotonic() - self._written >= self._every:
             self.write(values(), finished=False)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Write what `keep` was last given if an exception, such as that of Ctrl-C, ends the block."""
+        try:
+            yield
+        except BaseException:
+            if self._unfinished is not None:
+                self.write(self._unfinished(), finished=False)
+            raise
 
     def write(self, values: Mapping[str, Any], finished: bool = True) -> None:
         """Write now; raises `ArchieError` naming the file."""

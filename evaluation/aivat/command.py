@@ -24,7 +24,7 @@ from evaluation.aivat.value_function import learn
 from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, progress, run_command
 from evaluation.duplicate.match import CHUNK, DEALS
 from evaluation.estimates import Estimate
-from evaluation.results import WRITE_EVERY, ResultFile, checked, manifest, weights_hash
+from evaluation.results import WRITE_EVERY, ResultFile, checked, manifest, reading, weights_hash
 
 _SECONDS_PER_DEAL: Final = 1e-4
 """Added to the time between two writings of what was played, 90 bytes a deal: a long match writes a large file."""
@@ -99,10 +99,8 @@ def format_adjusted(of: AdjustedMatch) -> str:
 
 def format_finished(options: Options, values: Mapping[str, Any]) -> str:
     """Format the result in a finished file as a line; raises `ArchieError` where there is none."""
-    try:
+    with reading(options.json):
         form = checked(FinishedForm, values)
-    except ArchieError as error:
-        raise ArchieError(f"{options.json}: not a file of results ({error})") from None
     raw, adjusted = (Estimate(of.mbb_per_hand, of.mbb_standard_error) for of in (form.raw, form.adjusted))
     a, b = options.agents
     return f"{a} v {b}: {options.deals:,} duplicate deals, played before; raw {raw}, adjusted {adjusted} mbb/hand"
@@ -119,10 +117,8 @@ def _play(options: Options) -> None:
         if values is not None and values.get("finished") is True:
             print(format_finished(options, values))
             return
-        try:
+        with reading(options.json):
             earlier = None if values is None else restored(values.get("played", {}), as_rules(options.rules).reserve)
-        except ArchieError as error:
-            raise ArchieError(f"{options.json}: not a file of results ({error})") from None
         result = _play_on(options, (a, b), (one, other), earlier, file)
         try:
             file.write(result.to_dict())
@@ -138,25 +134,17 @@ def _play_on(
     file: ResultFile,
 ) -> AdjustedMatch:
     """Learn the value function, which gives the same again, and play what is left; results so far are kept."""
-    so_far, done = earlier, 0 if earlier is None else len(earlier[0])
 
     def written(played: Played) -> None:
-        nonlocal so_far
-        so_far = played
         file.keep(lambda: {"played": kept(played)})
 
-    rules, chunk = options.rules, options.chunk
-    try:
-        with progress(options.deals + options.learn_deals, "deals", done) as tell:
-            value = learn(*teachers, options.learn_deals, options.seed_to_learn, rules, chunk, tell)
-            return play_adjusted(
-                *players, options.deals, options.seed, rules, value,
-                samples=options.samples, chunk=chunk, progress=tell, earlier=earlier, written=written,
-            )  # fmt: skip
-    except BaseException:
-        if so_far is not None:
-            file.write({"played": kept(so_far)}, finished=False)
-        raise
+    rules, chunk, done = options.rules, options.chunk, 0 if earlier is None else len(earlier[0])
+    with file.kept(), progress(options.deals + options.learn_deals, "deals", done) as tell:
+        value = learn(*teachers, options.learn_deals, options.seed_to_learn, rules, chunk, tell)
+        return play_adjusted(
+            *players, options.deals, options.seed, rules, value,
+            samples=options.samples, chunk=chunk, progress=tell, earlier=earlier, written=written,
+        )  # fmt: skip
 
 
 def _made(options: Options, players: Sequence[Policy], teachers: Sequence[Policy]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from evaluation.command import Agents, JsonFile, Resume, RulesName, SecretSeed, 
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult
 from evaluation.duplicate.report import format_match
-from evaluation.results import WRITE_EVERY, ResultFile, manifest, weights_hash
+from evaluation.results import WRITE_EVERY, ResultFile, manifest, reading, weights_hash
 from evaluation.tournament.crosstable import Crosstable, crosstable, format_crosstable
 
 _LOG: Final = logging.getLogger(__name__)
@@ -118,37 +118,28 @@ def _values(options: Options, result: Crosstable) -> dict[str, Any]:
 def _earlier(options: Options, file: ResultFile) -> Sequence[MatchResult]:
     """Read the matches to continue from; raises `ArchieError`."""
     kept = file.read(options.resume)
-    try:
-        if kept is None:
-            return ()
+    if kept is None:
+        return ()
+    with reading(options.json):
         return (MatchResult.from_dict(kept),) if options.single else Crosstable.from_dict(kept).results
-    except ArchieError as error:
-        raise ArchieError(f"{options.json}: not a file of results ({error})") from None
 
 
 def _play_on(
     options: Options, players: Sequence[Policy], secret: bytes | None, earlier: Sequence[MatchResult], file: ResultFile
 ) -> Crosstable:
     """Play the rest; intermediate results are written, also at Ctrl-C and after an error."""
-    so_far: Crosstable | None = None
 
     def written(result: Crosstable) -> None:
-        nonlocal so_far
-        so_far = result
         file.keep(lambda: _values(options, result))
 
     matches = len(players) * (len(players) - 1) // 2
-    try:
-        with progress(options.pairs * matches, "deals", sum(match.totals.deals for match in earlier)) as advance:
-            return crosstable(
-                players, options.pairs, options.seed, options.rules, options.chunk, advance, earlier=earlier, written=written,
-                strict=options.strict, time_limit=options.time_limit, probabilities=options.probabilities, secret=secret,
-                until=options.until,
-            )  # fmt: skip
-    except BaseException:
-        if so_far is not None:
-            file.write(_values(options, so_far), finished=False)
-        raise
+    done = sum(match.totals.deals for match in earlier)
+    with file.kept(), progress(options.pairs * matches, "deals", done) as advance:
+        return crosstable(
+            players, options.pairs, options.seed, options.rules, options.chunk, advance, earlier=earlier, written=written,
+            strict=options.strict, time_limit=options.time_limit, probabilities=options.probabilities, secret=secret,
+            until=options.until,
+        )  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
