@@ -203,7 +203,7 @@ def tells_probabilities(policy: Policy, rules: Rules | str) -> bool:
 
 def check_arguments(deals: int, seed: int, chunk: int, samples: int, learn_seed: int) -> None:
     """Raise `ArchieError` for arguments that make no match, or for a match on the deals that the values are learnt from."""
-    for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("chunk", chunk, 1), ("samples", samples, 1)):
+    for name, number, least in (("deals", deals, 2), ("seed", seed, 0), ("samples", samples, 1)):
         whole_number(name, number, least)
     check_chunk(chunk)
     if learn_seed == seed:

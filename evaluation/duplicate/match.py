@@ -136,7 +136,8 @@ class MatchResult:
 
 def check_chunk(chunk: int) -> None:
     """Raise `ArchieError` for a number of deals that can't be played side by side, which is better known than tried."""
-    if not 1 <= chunk <= MOST_AT_ONCE:
+    whole_number("chunk", chunk, 1)
+    if chunk > MOST_AT_ONCE:
         raise ArchieError(f"chunk {chunk}: expected at least 1 deal and at most {MOST_AT_ONCE:,}")
 
 
@@ -197,7 +198,7 @@ def play_match(
         ArchieError: for invalid arguments, and if strict for other faults.
     """
     rules = as_rules(rules)
-    for name, number, least in (("deals", deals, 2), ("chunk", chunk, 1), ("seed", seed, 0)):
+    for name, number, least in (("deals", deals, 2), ("seed", seed, 0)):
         whole_number(name, number, least)
     check_chunk(chunk)
     for name, target in (("until", until), ("error", error)):

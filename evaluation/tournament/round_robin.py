@@ -69,7 +69,7 @@ class Conditions:
     def check(self) -> None:
         """Raise `ArchieError` for invalid settings."""
         as_rules(self.rules)
-        for name, least in (("deals", 2), ("chunk", 1), ("seed", 0)):
+        for name, least in (("deals", 2), ("seed", 0)):
             whole_number(name, getattr(self, name), least)
         check_chunk(self.chunk)
         if self.time_limit is not None:
