@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.rows import NO_RANK, RANKS, count_ranks, read_hand, read_round
 from archie_env._core.jit import kernel
+from archie_env._core.play import count_discards
 from archie_env._core.showdown import high_value, low_value
 from archie_env._core.state import CALL, DISCARD, MAX_HAND, NO_CARD, RAISE
 
@@ -107,9 +108,7 @@ def discard_not_low(hand, low_limit):
 @kernel
 def within_limit(bits, hand, max_discard):
     """Remove the lowest cards from ``bits`` until at most ``max_discard`` are discarded."""
-    count = 0
-    for i in range(MAX_HAND):
-        count += bits >> i & 1
+    count = count_discards(bits)
     while count > max_discard:
         best = -1
         for i in range(MAX_HAND):

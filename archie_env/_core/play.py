@@ -65,6 +65,15 @@ def keep(cards, discards):
 
 
 @inner
+def count_discards(discards):
+    """How many cards a discard throws: the number of its bits."""
+    count = 0
+    for i in range(MAX_HAND):
+        count += discards >> i & 1
+    return count
+
+
+@inner
 def fill(game, book, position, r):
     """Deal the cards that replace those a position threw in draw r."""
     owner = position if book["per_seat"] else 0
@@ -159,11 +168,8 @@ def bet(game, book, action):
 def draw(game, book, discards):
     """Commit a discard; once both have, deal the replacements, the big blind's first, and open the next round (R2.3)."""
     me, r = game["turn"], game["phase"] >> 1
-    count = 0
-    for i in range(MAX_HAND):
-        count += discards >> i & 1
     game["held"][me, r + 1] = keep(game["held"][me, r], discards)
-    game["thrown"][me] |= np.int64(1) << np.int64(COUNTS * r + count)
+    game["thrown"][me] |= np.int64(1) << np.int64(COUNTS * r + count_discards(discards))
     if me == BIG_BLIND:
         game["turn"] = DEALER
         if book["sequential"]:

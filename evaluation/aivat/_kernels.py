@@ -15,7 +15,7 @@ import numpy as np
 from agents._rule_kernels import FULL_HOUSE, hand_kind
 from agents.rows import RANKS, count_ranks
 from archie_env._core.jit import inner, kernel
-from archie_env._core.play import NONE, keep, step
+from archie_env._core.play import NONE, count_discards, keep, step
 from archie_env._core.rng import GOLDEN, ONE, below, mix
 from archie_env._core.showdown import award, list_cards, set_values
 from archie_env._core.state import BIG_BLIND, DEALER, DECK, DISCARD, MAX_CAP
@@ -126,22 +126,12 @@ def expected_deals(games, books, layouts, shares, future, scratch, keys, samples
 
 
 @inner
-def cards_thrown(bits):
-    """How many discard bits are set."""
-    n = 0
-    while bits:
-        n += bits & 1
-        bits >>= 1
-    return n
-
-
-@inner
 def choose_discard(chances, total, count, bits):
     """Discard bits drawn with the chances of a row, only those of ``count`` cards unless it is negative."""
     rest, chosen = float(bits >> _11) * _UNIT * total, 0
     for m in range(len(chances) - DISCARD):
         p = np.float64(chances[DISCARD + m])
-        if p > 0 and (count < 0 or cards_thrown(m) == count):
+        if p > 0 and (count < 0 or count_discards(m) == count):
             chosen = m
             rest -= p
             if rest < 0:
@@ -163,10 +153,10 @@ def imagine_discards(games, books, places, chances, actions, keys, imagined):
             for s in range(imagined.shape[1]):
                 imagined[i, s] = taken
             continue
-        count = cards_thrown(taken) if book["sequential"] and games[i]["turn"] == BIG_BLIND else -1
+        count = count_discards(taken) if book["sequential"] and games[i]["turn"] == BIG_BLIND else -1
         total = 0.0
         for m in range(chances.shape[1] - DISCARD):
-            if count < 0 or cards_thrown(m) == count:
+            if count < 0 or count_discards(m) == count:
                 total += np.float64(chances[k, DISCARD + m])
         for s in range(imagined.shape[1]):
             keys[i] += GOLDEN
@@ -210,7 +200,7 @@ def expected_draws(games, books, layouts, shares, future, scratch, places, imagi
             for position in range(2):
                 thrown = imagined[position, i, s]
                 cards = keep(game["held"][position, r], thrown)
-                for _ in range(cards_thrown(thrown)):
+                for _ in range(count_discards(thrown)):
                     key += GOLDEN
                     j = dealt + below(mix(key), unseen - dealt)
                     pool[j], pool[dealt] = pool[dealt], pool[j]

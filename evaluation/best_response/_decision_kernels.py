@@ -10,14 +10,13 @@ import numpy as np
 from agents._kernels import sensible_discard, within_limit
 from agents.rows import RANKS, count_ranks
 from archie_env._core.jit import inner, kernel
-from archie_env._core.play import keep, step
+from archie_env._core.play import count_discards, keep, step
 from archie_env._core.rng import GOLDEN, ONE, below, mix
 from archie_env._core.showdown import award, list_cards, set_values
 from archie_env._core.state import CALL, DECK, DISCARD, FOLD, MAX_DRAWS, MAX_HAND, RAISE
 from evaluation.best_response._range_kernels import (
     UNKNOWN,
     add_waiting,
-    bit_count,
     sample_discard,
     uniform,
     unseen_indexes,
@@ -172,19 +171,19 @@ def choose_discards(rolled, books, layouts, scripts, weights, completions, strea
                     fresh[k] = ONE << np.uint64(game["deck"][indexes[k]])
                 for m in range(subsets):
                     bits, used = m, 0
-                    if bit_count(m) > limit:
+                    if count_discards(m) > limit:
                         continue
                     cards = game["held"][me, d]
                     for later in range(d, draws):
                         if later > d:
                             bits = sensible(book, layout, cards, hand, counts)
                         cards = keep(cards, bits)
-                        for _ in range(bit_count(bits)):
+                        for _ in range(count_discards(bits)):
                             cards |= fresh[used]
                             used += 1
                     values[m] += weights[i] * share_of(book, cards, high, low)
         best = 0
         for m in range(subsets):
-            if bit_count(m) <= limit and values[m] > values[best]:
+            if count_discards(m) <= limit and values[m] > values[best]:
                 best = m
         actions[s] = DISCARD + best

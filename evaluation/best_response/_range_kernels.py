@@ -16,7 +16,7 @@ import numpy as np
 from agents.rows import read_hand
 from archie_env._core.encode import encode, write_mask
 from archie_env._core.jit import inner, kernel
-from archie_env._core.play import deal_hand, step
+from archie_env._core.play import count_discards, deal_hand, step
 from archie_env._core.rng import GOLDEN, below, mix
 from archie_env._core.state import (
     BIG_BLIND,
@@ -224,15 +224,6 @@ def advance(games, books, scripts, index, observations, masks):
 
 
 @inner
-def bit_count(m):
-    """Number of cards in a discard given as bits."""
-    n = 0
-    for i in range(MAX_HAND):
-        n += m >> i & 1
-    return n
-
-
-@inner
 def sample_discard(book, probabilities, wanted, number):
     """Sample a discard of ``wanted`` cards (any number if UNKNOWN) by the probabilities in a row of actions.
 
@@ -241,13 +232,13 @@ def sample_discard(book, probabilities, wanted, number):
     """
     total, legal = 0.0, 0
     for m in range(1 << book["hand_size"]):
-        count = bit_count(m)
+        count = count_discards(m)
         if count <= book["max_discard"] and (wanted == UNKNOWN or count == wanted):
             total += probabilities[DISCARD + m]
             legal += 1
     rest, chosen = number * (total if total > 0 else legal), 0
     for m in range(1 << book["hand_size"]):
-        count = bit_count(m)
+        count = count_discards(m)
         if count <= book["max_discard"] and (wanted == UNKNOWN or count == wanted):
             probability = probabilities[DISCARD + m] if total > 0 else 1.0
             if probability > 0:
