@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.rows import read_round
 from archie_env._core.jit import inner, kernel
+from archie_env._core.play import count_discards
 from archie_env._core.state import DISCARD
 
 # Numbers of the pieces of text between the numbers of a message, in `agents.process.wire.PIECES`.
@@ -22,6 +23,21 @@ def _put(out: Any, at: Any, pieces: Any, ends: Any, k: Any) -> Any:
         out[at] = pieces[j]
         at += 1
     return at
+
+
+@inner
+def _separate(out: Any, at: Any, follows: Any) -> Any:
+    """Write a comma before what follows something else."""
+    if follows:
+        out[at] = _COMMA
+        at += 1
+    return at
+
+
+@inner
+def _quote(out: Any, at: Any) -> Any:
+    out[at] = _QUOTE
+    return at + 1
 
 
 @inner
@@ -43,10 +59,7 @@ def _put_counts(out: Any, at: Any, row: Any, start: Any, draws: Any, counts: Any
     for d in range(draws):
         for n in range(counts):
             if row[start + d * counts + n]:
-                if some:
-                    out[at] = _COMMA
-                    at += 1
-                at = _put_number(out, at, n, 1)
+                at = _put_number(out, _separate(out, at, some), n, 1)
                 some = True
                 break  # a row that no engine wrote could have more, and no line has room for them
     return at
@@ -87,11 +100,7 @@ def write_messages(
             most = 0
             for action in range(DISCARD, len(mask)):
                 if mask[action]:
-                    bits, cards_thrown = action - DISCARD, 0
-                    while bits:
-                        cards_thrown += bits & 1
-                        bits >>= 1
-                    most = max(most, cards_thrown)
+                    most = max(most, count_discards(action - DISCARD))
             at = _put_number(out, _put(out, at, pieces, ends, MOST), most, 1)
             at = _put(out, at, pieces, ends, AFTER_MOST)
         else:
@@ -99,42 +108,29 @@ def write_messages(
             some = False
             for action in range(DISCARD):
                 if mask[action]:
-                    if some:
-                        out[at] = _COMMA
-                        at += 1
-                    at = _put_number(out, at, action, 1)
+                    at = _put_number(out, _separate(out, at, some), action, 1)
                     some = True
             at = _put(out, at, pieces, ends, AFTER_LEGAL)
         for r in range(now + 1):
-            if r:
-                out[at] = _COMMA
-                at += 1
-            out[at] = _QUOTE
-            at += 1
+            at = _quote(out, _separate(out, at, r > 0))
             for column in range(deck_size):
                 if row[held + r * deck_size + column]:
                     card = layout["deck"][column]
                     out[at] = cards[card, 0]
                     out[at + 1] = cards[card, 1]
                     at += 2
-            out[at] = _QUOTE
-            at += 1
+            at = _quote(out, at)
         at = _put_counts(out, _put(out, at, pieces, ends, DREW), row, int(layout["own_draws"]), draws, counts)
         at = _put_counts(out, _put(out, at, pieces, ends, OTHER), row, int(layout["other_draws"]), draws, counts)
         at = _put(out, at, pieces, ends, BETS)
         for r in range(now + 1):
-            if r:
-                out[at] = _COMMA
-                at += 1
-            out[at] = _QUOTE
-            at += 1
+            at = _quote(out, _separate(out, at, r > 0))
             for a in range(actions):
                 entry = wagers + (r * actions + a) * 2
                 if row[entry] or row[entry + 1]:
                     out[at] = _CHECK if row[entry] else _RAISE
                     at += 1
-            out[at] = _QUOTE
-            at += 1
+            at = _quote(out, at)
         at = _put_number(out, _put(out, at, pieces, ends, CHANCE), chances[k], 9)
         at = _put(out, at, pieces, ends, END)
     return at
