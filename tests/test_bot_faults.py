@@ -125,6 +125,11 @@ def test_a_bot_that_always_ends_is_started_again_so_often_and_then_disqualified(
     with pytest.raises(BotError, match="ended 4 times") as caught:
         play(bot, 8, strict=True)
     assert caught.value.kind == DISQUALIFIED
+    monkeypatch.setattr("agents.process.policy.RESTARTS", 1)
+    later = play_match(load(bot), CALLER, 4, seed=1, chunk=1).faults[0].reports
+    assert any("ended 2 times" in report for report in later)
+    assert any("disqualified before" in report for report in later)
+    assert not any("running out of time" in report for report in later)
     single = Bot(bot[4:])
     rows, masks = decisions(PRESETS["archie"], 60)
     assert single.ask(rows[:1], masks[:1], np.zeros(1, np.int64), False).failures[0][0] == kind

@@ -227,7 +227,7 @@ class Umpire:
     ) -> NDArray[Any] | _Partly | Failure:
         """The policy's answer as an array of the right shape and kind, in all rows or in some, or why there is none."""
         if self._disqualified:
-            return Failure(DISQUALIFIED, "disqualified for running out of time")
+            return Failure(DISQUALIFIED, "disqualified before")
         verb = "probabilities" if self._probabilities else "act"
         try:
             answer = self._ask(rows, masks, rng)
