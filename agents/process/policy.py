@@ -25,8 +25,6 @@ from archie_env.rules import Rules, as_rules
 
 RESTARTS: Final = 20
 """How often a process that ended is started again before its policy is disqualified."""
-_LETTERS: Final = 40
-"""Longest name that a bot may give itself."""
 
 
 class Bot:
@@ -218,8 +216,8 @@ class Bot:
         if type(version) is not int or version != wire.VERSION:
             raise ArchieError(f"{where}: version {shown(version)}: expected 'archie':{wire.VERSION}")
         called, batch, told = values.get("name", ""), values.get("batch", wire.BATCH), values.get("probabilities", False)
-        if not isinstance(called, str) or len(called) > _LETTERS or not called.isprintable():
-            raise ArchieError(f"{where}: name {shown(called)}: expected at most {_LETTERS} printable letters")
+        if not isinstance(called, str) or len(called) > wire.MOST_NAME or not called.isprintable():
+            raise ArchieError(f"{where}: name {shown(called)}: expected at most {wire.MOST_NAME} printable letters")
         if type(batch) is not int or batch < 1:
             raise ArchieError(f"{where}: batch {shown(batch)}: expected a whole number of at least 1")
         if not isinstance(told, bool):

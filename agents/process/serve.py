@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from archie_env.errors import ArchieError, described, shown
 from archie_env.policy import Policy
 from archie_env.rules import Rules, as_rules
 from archie_env.terminal.shell import run
-
-_LETTERS: Final = 40
 
 
 def serve(name: str, lines: Iterable[bytes], out: BinaryIO) -> None:
@@ -46,7 +44,7 @@ def serve(name: str, lines: Iterable[bytes], out: BinaryIO) -> None:
             rules = _rules(values)
             policy = load(name, rules)
             tells = _tells_probabilities(policy, rules)
-            hello = {"archie": wire.VERSION, "name": policy.name[:_LETTERS], "probabilities": tells}
+            hello = {"archie": wire.VERSION, "name": policy.name[: wire.MOST_NAME], "probabilities": tells}
             out.write(wire.canonical(hello))
             out.flush()
             continue

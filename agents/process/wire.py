@@ -21,6 +21,8 @@ from archie_env.rules import PRESETS, Rules, as_rules
 VERSION: Final = 1
 BATCH: Final = 4096
 """Lines that the host sends at most before it has their answers."""
+MOST_NAME: Final = 40
+"""Letters of the longest name that a bot may give itself."""
 MOST_LINE: Final = 1 << 16
 """Bytes of the longest line that is read."""
 BILLION: Final = 1_000_000_000
