@@ -50,7 +50,6 @@ class FirstOf(StochasticPolicy):
 
 FOLDER = FirstOf(FOLD, CALL, STAND_PAT)
 CALLER = FirstOf(CALL, STAND_PAT)
-RAISER = FirstOf(RAISE, CALL, STAND_PAT)
 
 
 def rewards_of_finished_hands(tables: SingleAgentBatch, learner: StochasticPolicy, steps: int) -> list[list[int]]:
