@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from archie_env._core import batch as loops
+from archie_env._core import seats
 from archie_env._core.state import GAME
 from archie_env._core.workers import Workers
 from archie_env.actions import describe_legal
@@ -197,9 +198,16 @@ class Batch(ReadsRulebook):
         """
         if seat not in (0, 1):
             raise ArchieError(f"seat {seat!r}: expected 0 or 1")
-        observations = np.empty_like(self.observations)
+        observations, masks = np.empty_like(self.observations), self._legal_masks()
         loops.look_from(self.games, self._books, seat, observations, *self._scales)
-        return observations, self.masks * (self.to_act == seat)[:, None]
+        masks[self.games["turn"] ^ self.games["dealer"] != seat] = 0
+        return observations, masks
+
+    def _legal_masks(self) -> NDArray[Any]:
+        """A new array like `masks`, from the games themselves: what callers wrote into `masks` does not show in it."""
+        masks = np.empty_like(self.masks)
+        seats.write_choices(self.games, self._books, masks)
+        return masks
 
     def step(self, actions: ArrayLike) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
         """Play one action in every game.
@@ -219,7 +227,7 @@ class Batch(ReadsRulebook):
         checked = whole_actions(actions, len(self.games))
         bad = loops.first_illegal(self._books, self._menus, checked)
         if bad >= 0:
-            legal = describe_legal(plain_masks(self.masks[bad], self.rules))
+            legal = describe_legal(plain_masks(self._legal_masks()[bad], self.rules))
             raise IllegalActionError(
                 f"game {bad}: action {np.asarray(actions)[bad]} is not legal; legal: {legal}. Nothing was played"
             )

@@ -188,6 +188,40 @@ def test_illegal_actions_say_what_where_and_what_is_legal(bad: Any) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_checkers_may_sample_blindly_where_illegal_actions_are_replaced(dtype: Any) -> None:
+    """Whatever is sent, what is played is that action where it is legal, else check, call or standing pat."""
+    env, plain, chance = archie_v0.env(illegal="replace", dtype=dtype), archie_v0.env(dtype=dtype), random.Random(4)
+    replaced = 0
+    for hand in range(300):
+        env.reset(seed=hand)
+        plain.reset(seed=hand)
+        while not all(env.terminations.values()):
+            sent: Any = chance.choice([*range(-2, 40), None, "call"])
+            legal = np.flatnonzero(plain.action_masks())
+            played = sent if sent in legal else CALL if CALL in legal else PAT
+            replaced += played is not sent
+            env.step(sent)
+            plain.step(int(played))
+            assert env.state().tobytes() == plain.state().tobytes()
+        assert env.rewards == plain.rewards
+    assert replaced > 1000
+    with pytest.raises(ArchieError, match="illegal 'ignore': expected one of 'raise', 'replace'"):
+        archie_v0.env(illegal="ignore")  # type: ignore[arg-type]
+
+
+def test_what_a_wrapper_writes_into_a_mask_it_was_given_makes_nothing_legal() -> None:
+    env = archie_v0.env()
+    env.reset(seed=1)
+    before = env.action_masks()
+    observation, *_, info = env.last()
+    observation["action_mask"][:] = info["action_mask"][:] = 1
+    env.action_masks()[:] = 1
+    assert (env.action_masks() == before).all()
+    with pytest.raises(IllegalActionError):
+        env.step(34)
+
+
 def test_an_illegal_move_does_not_touch_later_hands() -> None:
     env, fresh = archie_v0.env(), archie_v0.env()
     env.reset(seed=1)

@@ -169,12 +169,40 @@ def test_float_rows_are_scaled_and_memory_is_small() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*render_fps.*", "ignore:.*The environment .* is different from the unwrapped.*")
-@pytest.mark.parametrize("arguments", [{}, {"rules": "mini", "seat": "dealer"}, {"seat": "big_blind", "dtype": "int8"}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"rules": "mini", "seat": "dealer"}, {"seat": "big_blind", "dtype": "int8"}, {"masks": "observation"}]
+)
 def test_gymnasium_and_sb3_checkers_pass(arguments: dict[str, Any]) -> None:
     """They sample blindly, so illegal actions are replaced; that is what ``illegal="replace"`` is for."""
     env = gymnasium.make("Archie-v0", illegal="replace", render_mode="ansi", **arguments)
     check_env(env.unwrapped)
     check_env_sb3(env.unwrapped)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"rules": "mini", "dtype": "int8"}, {"hands": 3}])
+def test_observations_hold_the_mask_where_asked_for(arguments: dict[str, Any]) -> None:
+    env, plain = ArchieEnv(masks="observation", **arguments), ArchieEnv(**arguments)
+    (seen, info), (row, _) = env.reset(seed=2), plain.reset(seed=2)
+    chance = random.Random(1)
+    for _ in range(200):
+        assert env.observation_space.contains(seen)
+        assert (seen["observation"] == row).all()
+        assert (seen["action_mask"] == info["action_mask"]).all()
+        assert seen["action_mask"] is not info["action_mask"]
+        action = chance.choice(seen["action_mask"].nonzero()[0].tolist())
+        (seen, *paid, info), (row, *expected, _) = env.step(action), plain.step(action)
+        assert paid == expected
+        if paid[1]:
+            (seen, info), (row, _) = env.reset(), plain.reset()
+
+
+def test_any_number_may_be_sent_where_illegal_actions_are_replaced() -> None:
+    """Also one that no action of these rules has: mini has fewer than archie."""
+    env = ArchieEnv(rules="mini", illegal="replace")
+    for hand in range(20):
+        env.reset(seed=hand)
+        while not env.step(34)[2]:
+            pass
 
 
 class Folder(StochasticPolicy):

@@ -377,3 +377,64 @@ def test_a_tampered_snapshot_restores_a_reachable_position_or_nothing() -> None:
             assert (batch.masks.sum(axis=1) > 0).all()
             batch.restore(arrays, generators)
     assert 100 < refused < 300
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("dtype", ["float32", "packed"])
+@pytest.mark.parametrize("copy", [True, False])
+def test_what_a_caller_writes_into_arrays_it_was_given_decides_nothing(mode: str, dtype: str, copy: bool) -> None:
+    """Wrappers write into ``infos["action_mask"]``; legality, replacements and messages come from the games."""
+    kept = ArchieVectorEnv(64, autoreset_mode=mode, dtype=dtype, illegal="replace", copy=copy)
+    spoilt = ArchieVectorEnv(64, autoreset_mode=mode, dtype=dtype, illegal="replace", copy=copy)
+    kept.reset(seed=3)
+    _, infos = spoilt.reset(seed=3)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        infos["action_mask"][:] = 1
+        assert (spoilt.action_masks() == kept.action_masks()).all()
+        actions = rng.integers(-3, 40, 64)
+        _, expected, ended, _, _ = kept.step(actions)
+        _, rewards, done, _, infos = spoilt.step(actions)
+        assert (rewards == expected).all()
+        assert (done == ended).all()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "packed"])
+def test_observations_of_the_vector_environment_hold_the_masks_where_asked_for(mode: str, dtype: str) -> None:
+    envs = ArchieVectorEnv(64, autoreset_mode=mode, dtype=dtype, masks="observation", illegal="replace")
+    plain = ArchieVectorEnv(64, autoreset_mode=mode, dtype=dtype, illegal="replace")
+    (seen, infos), (rows, _) = envs.reset(seed=2), plain.reset(seed=2)
+    rng, ended = np.random.default_rng(1), 0
+    for _ in range(30):
+        assert envs.observation_space.contains(seen)
+        assert (seen["observation"] == rows).all()
+        assert (seen["action_mask"] == infos["action_mask"]).all()
+        actions = rng.integers(0, 35, 64)
+        (seen, _, done, _, infos), (rows, _, _, _, _) = envs.step(actions), plain.step(actions)
+        ended += done.sum()
+        if mode == "SameStep" and done.any():
+            final = infos["final_obs"][done.argmax()]
+            assert envs.single_observation_space.contains(final)
+            assert (final["action_mask"] == (2**35 - 1 if dtype == "packed" else 1)).all()
+    assert ended > 50
+
+
+def test_the_message_of_an_illegal_action_does_not_quote_what_a_caller_wrote() -> None:
+    for games in (Batch(4, seed=1), SingleAgentBatch(4, [UniformPolicy()], seed=1, seat="dealer")):
+        games.masks[:] = 1
+        with pytest.raises(
+            IllegalActionError, match=r"action 34 is not legal; legal: 0 \(fold\), 1 \(check/call\), 2 \(bet/raise\)\. "
+        ):
+            games.step(np.full(4, 34))
+
+
+def test_a_seat_of_a_batch_is_shown_what_it_may_do_whatever_was_written_into_the_masks() -> None:
+    batch, spoilt = Batch(256, seed=1), Batch(256, seed=1)
+    for _ in range(20):
+        spoilt.masks[:] = 1
+        for seat in (0, 1):
+            assert (spoilt.seat(seat)[1] == batch.masks * (batch.to_act == seat)[:, None]).all()
+        actions = batch.sample_actions().copy()
+        batch.step(actions)
+        spoilt.step(actions)

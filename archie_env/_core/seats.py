@@ -12,7 +12,7 @@ from archie_env._core.encode import encode, write_every_action, write_mask
 from archie_env._core.jit import kernel
 from archie_env._core.play import allowed, deal_hand, step
 from archie_env._core.rng import ONE
-from archie_env._core.state import BIG_BLIND, COUNTS, DEALER
+from archie_env._core.state import BIG_BLIND, CALL, COUNTS, DEALER, DISCARD
 from archie_env._core.wide import lowest
 
 ALTERNATE, ALWAYS_DEALER, ALWAYS_BIG_BLIND, BOTH = range(4)
@@ -154,6 +154,26 @@ def first_illegal_choice(games, books, index, actions):
         if not game["over"] and not allowed(game, book, actions[k]):
             return k
     return -1
+
+
+@kernel
+def write_choices(games, books, masks):
+    """Write what the players to act may do: anything where a walk stands."""
+    book, choices = books[0], masks.reshape(-1)
+    for i in range(len(games)):
+        write_mask(games[i], book, choices, i)
+        if games[i]["over"]:
+            write_every_action(book, choices, i)
+
+
+@kernel
+def replace_illegal(games, books, actions):
+    """Put check, call or standing pat in place of each action that is not legal; a walk that stands takes any."""
+    book = books[0]
+    for i in range(len(games)):
+        game = games[i]
+        if not game["over"] and not allowed(game, book, actions[i]):
+            actions[i] = DISCARD if game["phase"] & 1 else CALL
 
 
 @kernel

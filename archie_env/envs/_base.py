@@ -16,6 +16,7 @@ from archie_env._core import table
 from archie_env._core.encode import WORDS
 from archie_env._core.jit import entry_point
 from archie_env._core.state import GAME
+from archie_env.actions import CALL, STAND_PAT
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import ANY_DECK, SEATS, Game, dealt_order, deck_order
 from archie_env.observation import chip_scales, highest, width
@@ -26,6 +27,8 @@ from archie_env.validation import one_of, seed_word, whole_number
 
 ObservationType = Literal["float32", "int8"]
 RenderMode = Literal["human", "ansi", "rgb_array"]
+IllegalActions = Literal["raise", "replace"]
+MaskPlace = Literal["info", "observation"]
 
 
 def row_space(rules: Rules, dtype: str) -> spaces.Box:
@@ -34,6 +37,16 @@ def row_space(rules: Rules, dtype: str) -> spaces.Box:
         return spaces.Box(np.uint64(0), np.uint64(2**64 - 1), (WORDS,), np.uint64)
     top = highest(rules).astype(np.int8) if dtype == "int8" else np.ones(width(rules), np.float32)
     return spaces.Box(np.zeros_like(top), top, dtype=top.dtype.type)
+
+
+def observation_space(rules: Rules, dtype: str, masks: MaskPlace) -> spaces.Box | spaces.Dict:
+    """The space of an observation of the Gymnasium environments: a row, or with ``masks="observation"`` a row and its mask."""
+    row = row_space(rules, dtype)
+    if masks == "info":
+        return row
+    packed = spaces.Box(np.uint64(0), np.uint64(2**rules.actions - 1), (1,), np.uint64)
+    plain = spaces.Box(0, 1, (rules.actions,), np.int8)
+    return spaces.Dict({"observation": row, "action_mask": packed if dtype == "packed" else plain})
 
 
 NOTHING_FIXED: Final = -1, ANY_DECK, 0
@@ -127,6 +140,10 @@ class Table(ReadsRulebook):
         if dealer is not None and (not isinstance(dealer, str) or dealer not in SEATS):
             raise ArchieError(f"options: dealer {dealer!r}, expected one of {', '.join(SEATS)}")
         return -1 if dealer is None else SEATS.index(dealer), *deck_order(self.rules, options.get("deck"))
+
+    def _substitute(self) -> int:
+        """Check, call or standing pat: what replaces an illegal action."""
+        return STAND_PAT if self._games["phase"][0] & 1 else CALL
 
     def _net(self) -> tuple[float, float]:
         """Net chips of the finished hand, by seat."""

@@ -12,7 +12,18 @@ from pettingzoo import AECEnv
 
 from archie_env._core import table
 from archie_env._core.state import NO_CARD
-from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, RenderMode, Table, bound, new_arrays, row_space
+from archie_env.envs._base import (
+    ENDED,
+    RUNNING,
+    UNSET,
+    IllegalActions,
+    ObservationType,
+    RenderMode,
+    Table,
+    bound,
+    new_arrays,
+    row_space,
+)
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import SEATS, Game
 from archie_env.observation import width
@@ -34,10 +45,12 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         stack: chips each player starts a session with; the session ends when a player can't cover ``rules.reserve`` (R1.4).
         dtype: ``float32`` observations scaled to [0, 1], or ``int8`` as the engine writes them.
         replacements: ``shared`` or ``per_seat``, see `Batch`.
+        illegal: ``raise`` an `IllegalActionError` that changes nothing, or ``replace`` by check, call or standing pat, for
+            checkers that sample actions blindly.
         viewpoint: whose cards `render` shows: those of a seat, of the seat to act, or None for both.
 
     Observations are dicts of ``observation`` (d,) and ``action_mask`` (a,) int8, 1 = legal, zeros for the seat not to act.
-    Rewards are net chips, paid at the end of each hand.  An illegal action raises `IllegalActionError` and changes nothing.
+    Rewards are net chips, paid at the end of each hand.
     After an interrupt or a fault inside a call, the next one raises `OrderError` until `reset`.
     ``reset`` takes a seed and ``options``: ``dealer`` (``player_0`` or ``player_1``) and ``deck`` (cards in the order they are
     dealt, whole or a beginning) for the first hand.  A reset without a seed goes on to the next hand, the other player dealing.
@@ -60,12 +73,14 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         stack: int | None = None,
         dtype: ObservationType = "float32",
         replacements: Replacements = "shared",
+        illegal: IllegalActions = "raise",
         viewpoint: Viewpoint | None = None,
     ) -> None:
         super().__init__()
         self._sit_down(rules, replacements, dtype, render_mode)
         one_of("viewpoint", viewpoint, (None, *get_args(Viewpoint)))
-        self.viewpoint = viewpoint
+        one_of("illegal", illegal, get_args(IllegalActions))
+        self.viewpoint, self.illegal = viewpoint, illegal
         self.hands, self.stack = self._session(hands, stack)
         self.possible_agents = list(SEATS)
         self.agents: list[str] = []
@@ -188,9 +203,12 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         return seen, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], self._info
 
     def action_masks(self) -> NDArray[np.int8]:
-        """``(a,)``: the legal actions of the agent to act, where sb3-contrib looks for them."""
+        """``(a,)``: a new array, the legal actions of the agent to act, where sb3-contrib looks for them."""
         self._check_begun("action_masks")
-        return self._mask
+        masks = np.empty((2, self._n_actions), np.int8)
+        seat = bound(table.look_masks)(self._games, self._books, masks)
+        mask: NDArray[np.int8] = masks[0 if seat == table.ENDED else seat]
+        return mask
 
     def step(self, action: int | None) -> None:
         """Play an action of ``agent_selection``; None for an agent whose episode has ended."""
@@ -202,8 +220,11 @@ class raw_env(Table, AECEnv[str, dict[str, NDArray[Any]], int]):  # type: ignore
         row, mask = next(self._new)
         seat = self._play_kernel(self._games, self._books, number, row, mask, self._pot_scale, self._owed_scale)
         if seat == table.ILLEGAL:
-            self._stage = RUNNING
-            raise self.game.illegal(action)
+            if self.illegal == "raise":
+                self._stage = RUNNING
+                raise self.game.illegal(action)
+            number = self._substitute()
+            seat = self._play_kernel(self._games, self._books, number, row, mask, self._pot_scale, self._owed_scale)
         self._history.append(number)
         if self._paid:
             self._forget_rewards()

@@ -181,7 +181,7 @@ class SingleAgentBatch(ReadsRulebook):
             chosen = chosen[index]
         bad = seats.first_illegal_choice(self.games, self._books, index, chosen)
         if bad >= 0:
-            legal = describe_legal(plain_masks(self.masks[index[bad]], self.rules))
+            legal = describe_legal(plain_masks(self.legal_masks()[index[bad]], self.rules))
             raise IllegalActionError(
                 f"game {index[bad]}: action {chosen[bad]} is not legal; legal: {legal}. Nothing was played"
             )
@@ -191,6 +191,12 @@ class SingleAgentBatch(ReadsRulebook):
         self._opponents_act(index)
         self._look(self._renewed() if self._fresh else self._all)
         self._halted = False
+
+    def legal_masks(self) -> NDArray[Any]:
+        """A new array like `masks`, from the games themselves: what callers wrote into `masks` does not show in it."""
+        masks = np.empty_like(self.masks)
+        seats.write_choices(self.games, self._books, masks)
+        return masks
 
     def snapshot(self) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Return everything that `restore` needs to continue as if never stopped: arrays, and the state of each generator.

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import gymnasium
 import numpy as np
@@ -17,8 +17,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from archie_env._core import table
-from archie_env.actions import CALL, STAND_PAT
-from archie_env.envs._base import ENDED, RUNNING, UNSET, ObservationType, RenderMode, Table, bound, row_space
+from archie_env.envs._base import (
+    ENDED,
+    RUNNING,
+    UNSET,
+    IllegalActions,
+    MaskPlace,
+    ObservationType,
+    RenderMode,
+    Table,
+    bound,
+    observation_space,
+)
 from archie_env.envs.learner import Seat
 from archie_env.errors import IllegalActionError, OrderError
 from archie_env.game import SEATS
@@ -26,10 +36,8 @@ from archie_env.policy import Policy, as_policy, name_of, private_generator
 from archie_env.rules import Replacements, Rules
 from archie_env.validation import action_number, one_of, whole_actions, whole_number
 
-IllegalActions = Literal["raise", "replace"]
 
-
-class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
+class ArchieEnv(Table, gymnasium.Env[Any, Any]):
     """One learner at the table; the opponent decides inside `reset` and `step`.
 
     Args:
@@ -41,6 +49,8 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         replacements: ``shared`` or ``per_seat``, see `Batch`.
         illegal: ``raise`` an `IllegalActionError` that changes nothing, or ``replace`` by check, call or standing pat, for
             checkers that sample actions blindly.
+        masks: ``info`` puts the mask into ``info["action_mask"]`` alone.  ``observation`` makes observations dicts of
+            ``observation`` (d,) and ``action_mask`` (a,) as well, for libraries that keep observations and drop infos.
         hands: play a session of this many hands in one episode, each paid at its end; None plays one hand, or with ``stack``
             until a player can't cover the reserve.
         stack: chips each player starts a session with; the session ends when a player can't cover ``rules.reserve`` (R1.4).
@@ -67,15 +77,18 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         dtype: ObservationType = "float32",
         replacements: Replacements = "shared",
         illegal: IllegalActions = "raise",
+        masks: MaskPlace = "info",
         hands: int | None = None,
         stack: int | None = None,
     ) -> None:
         self._sit_down(rules, replacements, dtype, render_mode)
         one_of("illegal", illegal, get_args(IllegalActions))
+        one_of("masks", masks, get_args(MaskPlace))
         self.hands, self.stack = self._session(hands, stack)
         self.opponent = as_policy(opponent, self.rules)
         self.seat, self.illegal = seat, illegal
-        self.observation_space = row_space(self.rules, dtype)
+        self.observation_space = observation_space(self.rules, dtype, masks)
+        self._mask_seen = masks == "observation"
         self.action_space = spaces.Discrete(self._n_actions)
         self._their_row = np.zeros((1, self._width), np.int8)
         self._masks = np.zeros((2, self._n_actions), np.int8)
@@ -102,7 +115,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         *,
         seed: int | None = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Deal the next hand, or the first of a seed; ``options``: ``dealer`` and ``deck``, as in `archie_v0`."""
         reseed = seed is not None or self._hand_number < 0
         seed = None if seed is None else whole_number("seed", seed, 0)
@@ -123,14 +136,14 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         self._opponent_acts(self._mask_kernel(self._games, self._books, self._masks))
         self._stage = RUNNING
 
-    def step(self, action: int) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play the learner's action and everything up to its next decision."""
         if self._stage != RUNNING:
             raise OrderError(f"step({action!r}): no episode is running, call reset() first")
         if not self._games["over"][0]:  # else the opponent had ended the hand before the learner could decide
             number = action_number(action)
-            if self.illegal == "replace" and not (number >= 0 and self._masks[self._learner, number]):
-                number = STAND_PAT if self._games["phase"][0] & 1 else CALL
+            if self.illegal == "replace" and not (0 <= number < self._n_actions and self._masks[self._learner, number]):
+                number = self._substitute()
             self._stage = UNSET  # until the opponent has answered: its fault leaves the hand half played
             seat = self._play_kernel(self._games, self._books, number, self._masks)
             if seat == table.ILLEGAL:
@@ -177,7 +190,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
             self._history.append(action)
         return seat
 
-    def _seen(self) -> tuple[NDArray[Any], dict[str, Any]]:
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
         """What the learner sees now, in new arrays."""
         row = np.empty(self._width, self._dtype)
         self._look_kernel(self._games, self._books, self._learner, row, self._pot_scale, self._owed_scale)
@@ -186,7 +199,7 @@ class ArchieEnv(Table, gymnasium.Env[NDArray[Any], Any]):
         info: dict[str, Any] = {"action_mask": self.action_masks()}
         if self.stacks is not None:
             info["stacks"] = dict(self.stacks)
-        return row, info
+        return {"observation": row, "action_mask": self.action_masks()} if self._mask_seen else row, info
 
     def action_masks(self) -> NDArray[np.int8]:
         """``(a,)``: a new array, 1 = legal; all ones when the hand is over."""
