@@ -85,7 +85,9 @@ def training() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        learner = MaskablePPO("MlpPolicy", SingleAgentVecEnv(SingleAgentBatch(64, [load("call")], seed=1)), n_steps=8, seed=1)
+        learner = MaskablePPO(
+            "MlpPolicy", SingleAgentVecEnv(SingleAgentBatch(64, [load("call")], seed=1, keep_walks=True)), n_steps=8, seed=1
+        )
         learner.learn(512)
         learner.save(out / "sb3.zip")
         assert cfr(["--config", "configs/cfr/mini.toml", "--out", f"{out}/cfr", "--set", "stages=[{traversals=2000}]"]) == 0

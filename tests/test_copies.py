@@ -42,7 +42,7 @@ ENVIRONMENTS: dict[str, Callable[[Policy], Any]] = {
     "vector": lambda opponent: ArchieVectorEnv(4, opponent),
     "same_step": lambda opponent: ArchieVectorEnv(4, opponent, autoreset_mode="SameStep", dtype="int8", illegal="replace"),
     "learner": lambda opponent: SingleAgentBatch(4, [opponent, None, opponent], seed=0, fresh=True, hidden=True),
-    "sb3": lambda opponent: SingleAgentVecEnv(SingleAgentBatch(4, [opponent], seed=0)),
+    "sb3": lambda opponent: SingleAgentVecEnv(SingleAgentBatch(4, [opponent], seed=0, keep_walks=True)),
 }
 OPPONENTS = ("champion", "cfr_small", "ppo", "ppo:", "sb3:", "module:", "rule_based", "raise_draw", "uniform")
 MODULE = '''

@@ -11,6 +11,7 @@ import torch as th
 from numpy.typing import NDArray
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.monitor import Monitor
 
 from agents import load
 from agents.hand_features import FEATURES, KEEPS, HandReader
@@ -156,7 +157,7 @@ def test_stock_loops_evaluate_as_ours() -> None:
 
 
 def test_the_policy_class_learns_in_stock_maskable_ppo() -> None:
-    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, hidden=True))
+    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, keep_walks=True, hidden=True))
     options = {"rules": Rules().to_dict(), "widths": (16,)}
     model = MaskablePPO(ArchiePolicy, env, n_steps=16, batch_size=64, device="cpu", seed=2, policy_kwargs=options)
     before = checkpoint.module_arrays(model.policy)
@@ -167,7 +168,7 @@ def test_the_policy_class_learns_in_stock_maskable_ppo() -> None:
 
 
 def test_maskable_ppo_runs_on_the_vec_env_as_it_comes() -> None:
-    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, dtype="float32"))
+    env = SingleAgentVecEnv(SingleAgentBatch(8, [UniformPolicy()], seed=1, keep_walks=True, dtype="float32"))
     assert is_masking_supported(env)
     model = MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=64, device="cpu", seed=2)
     model.learn(256)
@@ -177,7 +178,7 @@ def test_maskable_ppo_runs_on_the_vec_env_as_it_comes() -> None:
 
 
 def test_finished_hands_show_their_end_and_their_statistics_the_sb3_way() -> None:
-    env = SingleAgentVecEnv(SingleAgentBatch(16, [UniformPolicy()], seed=1))
+    env = SingleAgentVecEnv(SingleAgentBatch(16, [UniformPolicy()], seed=1, keep_walks=True))
     env.seed(4)
     first = env.reset()
     total, episodes = 0.0, 0
@@ -192,12 +193,34 @@ def test_finished_hands_show_their_end_and_their_statistics_the_sb3_way() -> Non
                 assert env.observation_space.contains(info["terminal_observation"])
                 assert decode(info["terminal_observation"], "archie").phase == 7
                 total, episodes = total + info["episode"]["r"], episodes + 1
-    assert episodes == env.batch.hands.sum() - env.batch.walks.sum()
+    assert episodes == env.batch.hands.sum()
+    assert total == env.batch.chips.sum()  # walks included, as evaluate_policy must count them
     env.seed(4)
     assert np.array_equal(env.reset(), first)
     assert not np.array_equal(env.reset(), first)
     with pytest.raises(AttributeError):
         env.env_method("render")
+    assert env.env_is_wrapped(Monitor) == [True] * 16
+    env.set_options({})
+    with pytest.raises(ArchieError, match=r"options .*: expected none"):
+        env.set_options({"dealer": "player_0"})
+
+
+@pytest.mark.parametrize(
+    ("opponents", "keep_walks", "words"),
+    [
+        ([None], True, "plays both seats"),
+        ([UniformPolicy(), None], True, "plays both seats"),
+        ([UniformPolicy()], False, "without walks"),
+    ],
+)
+def test_a_batch_that_stock_loops_would_learn_from_wrongly_is_refused(
+    opponents: list[Any], keep_walks: bool, words: str
+) -> None:
+    batch = SingleAgentBatch(8, opponents, seed=1, keep_walks=keep_walks)
+    with pytest.raises(ArchieError, match=words):
+        SingleAgentVecEnv(batch)
+    assert not any(SingleAgentVecEnv(batch, quiet=True).env_is_wrapped(Monitor))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +268,7 @@ def test_float_and_int8_observations_give_the_network_the_same_input() -> None:
         batch.step(batch.sample_actions())
     values = []
     for dtype in ("int8", "float32"):
-        env = SingleAgentVecEnv(SingleAgentBatch(4, [UniformPolicy()], seed=1, dtype=dtype))
+        env = SingleAgentVecEnv(SingleAgentBatch(4, [UniformPolicy()], seed=1, keep_walks=True, dtype=dtype))
         model = MaskablePPO(
             ArchiePolicy, env, seed=5, device="cpu", policy_kwargs={"rules": Rules().to_dict(), "widths": (16,)}
         )

@@ -101,7 +101,7 @@ class SingleAgentBatch(ReadsRulebook):
         alone = np.array([policy is None for policy in self.opponents])
         self.stats["role"] = np.where(alone[self.stats["slot"]], seats.BOTH, _ROLES[seat])
         self._scales = chip_scales(self.rules, self.observations.dtype)
-        self._fresh, self._keep_walks = fresh, keep_walks
+        self._fresh, self.keep_walks = fresh, keep_walks
         self._all = np.arange(n)
         self._waiting = np.zeros(n, np.int64)
         self._bounds = np.zeros(len(self.opponents) + 1, np.int64)
@@ -215,7 +215,7 @@ class SingleAgentBatch(ReadsRulebook):
             ArchieError: naming the array and what is wrong; nothing was changed.
         """
         games, stats = self.games.copy(), self.stats.copy()
-        restore_hands(games, stats, self._books, self.rules, self._keep_walks, arrays)
+        restore_hands(games, stats, self._books, self.rules, self.keep_walks, arrays)
         restored = [np.random.default_rng(0) for _ in self._generators]
         for generator, state in zip(restored, generators, strict=True):
             generator.bit_generator.state = dict(state)
@@ -233,7 +233,7 @@ class SingleAgentBatch(ReadsRulebook):
 
     def _play(self, index: NDArray[np.int64], actions: NDArray[np.int64], learner: bool) -> None:
         seats.play_seats(
-            self.games, self._books, self.stats, index, actions, learner, self._keep_walks,
+            self.games, self._books, self.stats, index, actions, learner, self.keep_walks,
             self.final_observations, self.final_hidden, *self._scales,
         )  # fmt: skip
 

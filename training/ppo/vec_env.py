@@ -11,28 +11,45 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from archie_env._core.seats import BOTH
 from archie_env.envs.learner import SingleAgentBatch
+from archie_env.errors import ArchieError
 from archie_env.observation import highest
 
 Indices = None | int | Iterable[int]
 
 
 class SingleAgentVecEnv(VecEnv):
-    """One sub-environment for each game of ``batch``; an episode is a hand in which the learner had a decision.
+    """One sub-environment for each game of ``batch``; an episode is a hand.
 
     If the batch writes hidden cards, an observation is the row followed by 52 entries for the other player's cards: the first
     ``width(rules)`` entries are the information state, the rest is for a critic while training.
 
     Args:
-        batch: the games; nothing else may step them.
+        batch: the games; nothing else may step them.  Unless ``quiet``, it keeps walks, as episode returns without them are a
+            chip a hand too high, and has an opponent everywhere, as the loops of stable-baselines3 take both players for one.
         reward_scale: multiplies net chips.  Rewards in ``info["episode"]["r"]`` stay chips times this, as SB3's Monitor has.
-        quiet: leave ``infos`` empty.  Building them costs more than playing, and a trainer that reads the stats needs none.
+        quiet: leave ``infos`` empty, for a trainer that reads ``batch`` itself, as `training.ppo` does.  Building them
+            costs more than playing.
+
+    Raises:
+        ArchieError: for a batch that the loops of stable-baselines3 would learn from or measure wrongly.
     """
 
     def __init__(self, batch: SingleAgentBatch, reward_scale: float = 1.0, quiet: bool = False) -> None:
+        if not quiet and (batch.stats["role"] == BOTH).any():
+            raise ArchieError(
+                "batch: the learner plays both seats (an opponent None), whose decisions stable-baselines3 would credit to one "
+                "player: expected an opponent everywhere, such as frozen copies of the learner"
+            )
+        if not quiet and not batch.keep_walks:
+            raise ArchieError(
+                "batch: without walks, hands that end before the learner decides, episode returns are too high: "
+                "expected SingleAgentBatch(..., keep_walks=True)"
+            )
         self.batch = batch
         self.reward_scale = np.float32(reward_scale)
         self.quiet = quiet
@@ -45,7 +62,6 @@ class SingleAgentVecEnv(VecEnv):
             spaces.Box(np.zeros_like(high), high, dtype=batch.observations.dtype.type),
             spaces.Discrete(batch.rules.actions),
         )
-        self._episodic: NDArray[np.bool_] = batch.stats["role"] != BOTH
         self._started = time.time()
 
     def __copy__(self) -> Self:
@@ -92,8 +108,7 @@ class SingleAgentVecEnv(VecEnv):
         for i in np.flatnonzero(self.batch.done):
             infos[i]["terminal_observation"] = final[i]
             infos[i]["TimeLimit.truncated"] = False
-            if self._episodic[i]:  # where the learner is both players there is no one result to report
-                infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self.batch.lengths[i]), "t": elapsed}
+            infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self.batch.lengths[i]), "t": elapsed}
 
     def action_masks(self) -> NDArray[np.int8]:
         """A new array ``(n, a)``: 1 = legal."""
@@ -120,8 +135,13 @@ class SingleAgentVecEnv(VecEnv):
         raise AttributeError(f"attribute {attr_name!r}: a game at a table has none to set")
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None) -> list[bool]:
-        """False for each: nothing wraps a game at a table."""
-        return [False for _ in self._get_indices(indices)]
+        """Whether infos hold what a ``Monitor`` would put there; no other wrapper is told of."""
+        return [not self.quiet and wrapper_class is Monitor for _ in self._get_indices(indices)]
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """None or nothing; games dealt on without end take no options."""
+        if options and any(options if isinstance(options, list) else [options]):
+            raise ArchieError(f"options {options!r}: expected none; a single environment takes a dealer and a deck")
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         """No pictures."""
