@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from archie_env._core.sample import sample_legal, sample_rows
 from archie_env.errors import ArchieError, described, shown
+from archie_env.observation import scaled, unscaled
 from archie_env.rules import Rules, as_rules
 
 Observations = NDArray[np.int8] | NDArray[np.float32]
@@ -110,6 +111,34 @@ class UniformPolicy(StochasticPolicy):
     def _check_legal(self, legal: NDArray[np.bool_]) -> None:
         if not legal.all():
             raise ArchieError(f"masks[{legal.argmin()}]: no action is legal, expected at least one in every row")
+
+
+class Scaled:
+    """A policy that learnt from float32 rows, as the environments give them by default, as a player or opponent.
+
+    Matches and `opponents` hand out int8 rows, in which pot and wager are whole numbers; cast alone they would look many times
+    larger to a network than anything it has seen.  Float32 rows pass as they are.
+
+    Args:
+        policy: the policy, or its name.
+        rules: the rules it plays.
+    """
+
+    def __init__(self, policy: Policy | str, rules: Rules | str = "archie") -> None:
+        self._rules = as_rules(rules)
+        self.policy = as_policy(policy, self._rules)
+        self.name = name_of(self.policy)
+
+    def _scaled(self, observations: Observations) -> NDArray[np.float32]:
+        return scaled(unscaled(observations, self._rules), self._rules)
+
+    def probabilities(self, observations: Observations, masks: Masks) -> Probabilities:
+        """See `Policy.probabilities`."""
+        return self.policy.probabilities(self._scaled(observations), masks)
+
+    def act(self, observations: Observations, masks: Masks, rng: np.random.Generator) -> Actions:
+        """See `Policy.act`."""
+        return self.policy.act(self._scaled(observations), masks, rng)
 
 
 def name_of(policy: object) -> str:

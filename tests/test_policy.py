@@ -13,9 +13,11 @@ import gymnasium
 import numpy as np
 import pytest
 
+from archie_env.batch import Batch
 from archie_env.errors import ArchieError, described, shown
 from archie_env.policy import (
     Policy,
+    Scaled,
     StochasticPolicy,
     UniformPolicy,
     as_policy,
@@ -305,3 +307,33 @@ def test_values_and_exceptions_are_shown_as_one_printable_line() -> None:
     assert shown(16**5000) == "a int too large to print"
     assert described(ValueError("a\n\x1b")) == r"ValueError: a \x1b"
     assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+class Recorder(StochasticPolicy):
+    """Keeps the rows it was shown."""
+
+    name = "recorder"
+
+    def probabilities(self, observations: Any, masks: Any) -> Any:
+        self.rows = observations
+        return masks / masks.sum(axis=1, keepdims=True, dtype=np.float32)
+
+
+@pytest.mark.parametrize("rules", ["archie", "mini"])
+def test_a_policy_that_learnt_from_scaled_rows_is_shown_them_wherever_it_plays(rules: str) -> None:
+    recorder = Recorder()
+    opponent = Scaled(recorder, rules)
+    assert opponent.name == "recorder"
+    small, floats = Batch(512, rules, seed=3), Batch(512, rules, seed=3, dtype="float32")
+    for _ in range(8):
+        for rows in (small.observations, floats.observations):
+            opponent.act(rows, small.masks, np.random.default_rng(0))
+            assert recorder.rows.dtype == np.float32
+            assert (recorder.rows == floats.observations).all()
+            opponent.probabilities(rows, small.masks)
+            assert (recorder.rows == floats.observations).all()
+        actions = small.sample_actions().copy()
+        small.step(actions)
+        floats.step(actions)
+    gymnasium.make("Archie-v0", rules=rules, opponent=opponent, seat="big_blind").reset(seed=1)
+    assert recorder.rows.max() <= 1
