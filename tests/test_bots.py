@@ -35,6 +35,8 @@ from archie_env.policy import Actions, Masks, Observations, Policy
 from archie_env.rules import PRESETS, Rules
 from evaluation.aivat.match import play_adjusted
 from evaluation.aivat.value_function import learn
+from evaluation.best_response.bound import best_response
+from evaluation.best_response.exploiters import Budget, Settings
 from evaluation.duplicate.command import main
 from evaluation.duplicate.match import MatchResult, play_match
 from evaluation.duplicate.report import format_match
@@ -264,6 +266,8 @@ def test_a_bot_is_a_player_wherever_players_are_named(tmp_path: Path) -> None:
     assert measure(load(name, tiny), tiny).evaluation == measure(load("call", tiny), tiny).evaluation
     with pytest.raises(ArchieError, match="gives no probabilities"):
         measure(load(odd(""), tiny), tiny)
+    settings = Settings(Budget(1), 60, 4, 4, exploiters=("call", "rule_based"))
+    assert best_response(name, settings=settings).mbb == best_response("call", settings=settings).mbb
 
 
 def test_the_manifest_holds_the_hash_of_the_files_of_a_bot(tmp_path: Path) -> None:

@@ -355,15 +355,19 @@ def test_the_command_line_writes_everything(tmp_path: Path, capsys: pytest.Captu
 def test_faults_are_added_up_over_matches_and_shown(folder: Path) -> None:
     match = MatchResult.from_dict(json.loads(cell_file(folder, "call_draw", "raise").read_text())["result"])
     bad = Faults({"exception": 2}, ("first",)), Faults({"exception": 1, "illegal action": 3}, ("second",))
+    odd = Faults(), Faults(remarks=("raise_draw: ended 3 times",))
     cells = {("call", "raise"): replace(match, faults=bad), ("call", "uniform"): replace(match, faults=bad[::-1])}
-    faults = faults_of(("uniform", "call", "raise"), cells)
+    cells["call", "raise_draw"] = replace(match, faults=odd)
+    faults = faults_of(("uniform", "call", "raise", "raise_draw"), cells)
     assert faults == {
         "uniform": {"counts": {"exception": 2}, "reports": ["first"]},
         "call": {"counts": {"exception": 3, "illegal action": 3}, "reports": ["first", "second"]},
         "raise": {"counts": {"exception": 1, "illegal action": 3}, "reports": ["second"]},
+        "raise_draw": {"counts": {}, "reports": [], "remarks": ["raise_draw: ended 3 times"]},
     }
     standings = replace(read(folder), faults=faults)
     assert "* **call** forfeited 6 hands: exception 3, illegal action 3\n  * first\n  * second\n" in standings.markdown()
+    assert "* **raise_draw** forfeited no hand\n  * raise_draw: ended 3 times\n" in standings.markdown()
     assert Standings.from_dict(json.loads(json.dumps(standings.to_dict()))).faults == faults
     assert "Faults" not in read(folder).markdown()
 

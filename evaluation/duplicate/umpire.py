@@ -76,7 +76,8 @@ class Faults:
         counts = dict(self.counts)
         for kind, count in more.counts.items():
             counts[kind] = counts.get(kind, 0) + count
-        return replace(self, counts=counts, reports=(*self.reports, *more.reports)[:REPORTS])
+        reports, remarks = (*self.reports, *more.reports)[:REPORTS], (*self.remarks, *more.remarks)[:REPORTS]
+        return Faults(counts, reports, remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

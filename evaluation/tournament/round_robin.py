@@ -264,7 +264,7 @@ def _table(players: Sequence[str], cells: Cells) -> Table:
 
 
 def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]:
-    """Return the faults of each player that had any, over all its matches; the reports are from its first matches by name."""
+    """Return what is to be told of each player that had faults or remarks, over all its matches, the first by name first."""
     found = {}
     for name in players:
         matches = sorted(pair for pair in cells if name in pair)
@@ -272,7 +272,7 @@ def faults_of(players: Sequence[str], cells: Cells) -> dict[str, dict[str, Any]]
         for pair in matches:
             more = cells[pair].faults[pair.index(name)]
             faults += replace(more, counts=dict(sorted(more.counts.items())))
-        if faults.total:
+        if faults.total or faults.remarks:
             found[name] = faults.to_dict()
     return found
 

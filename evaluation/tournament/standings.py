@@ -77,7 +77,7 @@ class Standings:
     manifest: Mapping[str, Any]
     """Everything that the results depend on, see `evaluation.results.manifest`."""
     faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """``{"counts", "reports"}`` (see `Faults`) of each player that forfeited hands, over all its matches."""
+    """``{"counts", "reports", "remarks"}`` (see `Faults`) of each player that has any, over all its matches."""
 
     @cached_property
     def adjusted(self) -> Floats:
@@ -150,8 +150,9 @@ class Standings:
             ]
         for name, faults in self.faults.items():
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in faults["counts"].items())
-            lines += ["", f"* **{name}** forfeited {sum(faults['counts'].values()):,} hands: {kinds}"]
-            lines += [f"  * {report}" for report in faults["reports"]]
+            hands = f"{sum(faults['counts'].values()):,} hands: {kinds}" if kinds else "no hand"
+            lines += ["", f"* **{name}** forfeited {hands}"]
+            lines += [f"  * {text}" for text in (*faults["reports"], *faults.get("remarks", ()))]
         return "\n".join(lines) + "\n"
 
     def cells_csv(self) -> str:
