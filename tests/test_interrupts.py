@@ -8,11 +8,14 @@ import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from stable_baselines3 import PPO
 
 from agents import load
 from archie_env import Batch, archie_v0
@@ -236,9 +239,18 @@ def test_a_forked_child_steps_with_threads_of_its_own() -> None:
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_network_plays_on_in_a_forked_child() -> None:
-    """Its products of matrices run in threads of BLAS, which a fork does not copy."""
-    player, batch = load("ppo"), Batch(4096, seed=1)
+@pytest.mark.parametrize("kind", ["ppo", "sb3"])
+def test_a_network_plays_on_in_a_forked_child(kind: str, tmp_path: Path) -> None:
+    """Its products of matrices run in threads of BLAS, which a fork does not copy; those of torch, used by a learner before the
+    fork, would hang in the child.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    learner = PPO("MlpPolicy", ArchieEnv(illegal="replace"), n_steps=64, device="cpu", seed=1)
+    learner.learn(64)
+    assert float((torch.ones(500, 500) @ torch.ones(500, 500)).relu().sum()) == 500**3
+    learner.save(tmp_path / "model.zip")
+    player, batch = load("ppo" if kind == "ppo" else f"sb3:{tmp_path / 'model.zip'}"), Batch(4096, seed=1)
     expected = player.probabilities(batch.observations, batch.masks)
     child = os.fork()
     if child == 0:
@@ -246,6 +258,7 @@ def test_a_network_plays_on_in_a_forked_child() -> None:
         again = player.probabilities(batch.observations, batch.masks)
         os._exit(0 if np.allclose(again, expected, atol=1e-6) else 1)
     _, status = os.waitpid(child, 0)
+    torch.set_num_threads(threads)
     assert status == 0
 
 
