@@ -8,8 +8,10 @@ the same sum.
 from __future__ import annotations
 
 import functools
-from itertools import combinations_with_replacement
+from collections.abc import Mapping, Sequence
+from itertools import combinations, combinations_with_replacement
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,46 +76,50 @@ def low_key(ranks: tuple[int, ...], highest: int) -> tuple[int, ...] | None:
 
 
 @functools.cache
+def _highs(hand_size: int, flushes: bool) -> tuple[dict[tuple[int, ...], Key], dict[tuple[int, ...], Key]]:
+    """The value of every ascending multiset of ranks, and of those that can be all of one suit the value it then has."""
+    hands = [h for h in combinations_with_replacement(range(13), hand_size) if hand_size < MAX_HAND or h[0] != h[-1]]
+    distinct = combinations(range(13), hand_size) if flushes and hand_size == MAX_HAND else ()
+    return {hand: high_key(hand) for hand in hands}, {hand: high_key(hand, True) for hand in distinct}
+
+
+@functools.cache
+def _lows(hand_size: int, highest: int | None) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """The value of every qualifying low by its ascending ranks; ``highest`` None: no hand qualifies."""
+    hands = () if highest is None else combinations(range(13), hand_size)
+    return {hand: key for hand in hands if (key := low_key(hand, 0 if highest is None else highest)) is not None}
+
+
+@functools.cache
 def high_classes(hand_size: int, flushes: bool) -> tuple[Key, ...]:
     """Every distinct high hand of that size, worst first: value v is entry v - 1."""
-    hands = [h for h in combinations_with_replacement(range(13), hand_size) if hand_size < MAX_HAND or h[0] != h[-1]]
-    keys = {high_key(h) for h in hands}
-    if flushes and hand_size == MAX_HAND:
-        keys |= {high_key(h, True) for h in hands if len(set(h)) == hand_size}
-    return tuple(sorted(keys))
+    plain, suited = _highs(hand_size, flushes)
+    return tuple(sorted({*plain.values(), *suited.values()}))
 
 
 @functools.cache
 def low_classes(hand_size: int, highest: int | None) -> tuple[tuple[int, ...], ...]:
     """Every qualifying low of that size as ascending ace-low ranks, worst first; ``highest`` None: no hand qualifies."""
-    if highest is None:
-        return ()
-    hands = combinations_with_replacement(range(13), hand_size)
-    return tuple(sorted(key for h in hands if (key := low_key(h, highest)) is not None))
+    return tuple(sorted(_lows(hand_size, highest).values()))
+
+
+def _table(keys: Mapping[tuple[int, ...], Any], classes: Sequence[Any]) -> NDArray[np.int16]:
+    """``(6188,)``: multiset number -> value from 1 by the hand's place among ``classes``; 0 for a hand without a key."""
+    table, value = np.zeros(MULTISETS, np.int16), {key: v for v, key in enumerate(classes, 1)}
+    if keys:
+        hands = np.array([*keys])
+        table[CHOOSE[np.arange(hands.shape[1]), hands].sum(axis=1)] = [value[key] for key in keys.values()]
+    return table
 
 
 @functools.cache
 def high_table(hand_size: int, flushes: bool) -> NDArray[np.int16]:
     """``(2, 6188)``: [suited, multiset number] -> high value from 1."""
-    value = {key: v for v, key in enumerate(high_classes(hand_size, flushes), 1)}
-    table = np.zeros((2, MULTISETS), np.int16)
-    for hand in combinations_with_replacement(range(13), hand_size):
-        if hand_size == MAX_HAND and hand[0] == hand[-1]:
-            continue  # five of a kind
-        for suited in (False, True):
-            counts = suited and flushes and len(set(hand)) == hand_size
-            table[int(suited), multiset_number(hand)] = value[high_key(hand, counts)]
-    return table
+    (plain, suited), classes = _highs(hand_size, flushes), high_classes(hand_size, flushes)
+    return np.stack([_table(plain, classes), _table(plain | suited, classes)])
 
 
 @functools.cache
 def low_table(hand_size: int, highest: int | None) -> NDArray[np.int16]:
     """``(6188,)``: multiset number -> low value from 1, 0 = does not qualify.  ``highest``: ace-low rank allowed."""
-    table = np.zeros(MULTISETS, np.int16)
-    value = {key: v for v, key in enumerate(low_classes(hand_size, highest), 1)}
-    if highest is not None:
-        for hand in combinations_with_replacement(range(13), hand_size):
-            key = low_key(hand, highest)
-            if key is not None:
-                table[multiset_number(hand)] = value[key]
-    return table
+    return _table(_lows(hand_size, highest), low_classes(hand_size, highest))
