@@ -199,3 +199,19 @@ def test_importing_compiles_nothing_and_leaves_the_heavy_libraries_out() -> None
         "print([m for m in ('torch', 'stable_baselines3', 'PIL', 'matplotlib', 'pandas') if m in sys.modules])"
     )
     assert run(program) == "[]"
+
+
+def test_importing_the_package_leaves_the_engine_out_until_a_name_needs_it() -> None:
+    program = (
+        "import sys, archie_env\n"
+        "assert not {'numba', 'pettingzoo', 'archie_env.policy'} & set(sys.modules)\n"
+        "assert {'Batch', 'Policy', 'Rules', 'game'} <= set(dir(archie_env))\n"
+        "for name in ('nonsense', 'agents'):\n"
+        "    assert not hasattr(archie_env, name)\n"
+        "import gymnasium\n"
+        "gymnasium.make('Archie-v0')\n"
+        "from archie_env import *\n"
+        "assert archie_env.batch.Batch is Batch and archie_env.policy.Policy is Policy\n"
+        "print(Game().to_act, sorted(archie_env.__all__)[:2])"
+    )
+    assert run(program) in ("0 ['ArchieError', 'Batch']", "1 ['ArchieError', 'Batch']")
