@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from archie_env._core.sample import find_unplayable
 from archie_env.actions import describe_legal
 from archie_env.cards import format_cards
 from archie_env.errors import ArchieError, printable
@@ -194,11 +195,11 @@ def asked_probabilities(policy: Policy, observations: Observations, masks: Masks
 
 def unplayable(chances: NDArray[Any], masks: Masks) -> NDArray[np.bool_]:
     """``(n, a) -> (n,)``: rows with a probability that is NaN, negative or of an illegal action, or that don't sum to 1."""
-    with np.errstate(all="ignore"):
-        fine = (chances >= 0).all(axis=1)  # NaN is not
-        fine &= np.abs(chances.sum(axis=1, dtype=np.float64) - 1) <= SUM_TOLERANCE
-        fine &= ~((chances > 0) & (masks == 0)).any(axis=1)
-    bad: NDArray[np.bool_] = ~fine
+    if chances.dtype not in (np.float32, np.float64):  # the compiler knows no other floats
+        with np.errstate(over="ignore"):
+            chances = chances.astype(np.float64)
+    bad = np.empty(len(chances), np.bool_)
+    find_unplayable(chances, masks, SUM_TOLERANCE, bad)
     return bad
 
 

@@ -6,6 +6,19 @@ from archie_env._core.jit import kernel
 
 
 @kernel
+def find_unplayable(probabilities, masks, tolerance, found):
+    """Write into ``found`` ``(n,)`` which rows have a NaN, negative or illegal probability, or are further from 1 in all."""
+    for i in range(len(found)):
+        total, wrong = 0.0, False
+        for a in range(probabilities.shape[1]):
+            p = float(probabilities[i, a])
+            wrong |= not p >= 0  # NaN is not
+            wrong |= (p > 0) & (masks[i, a] == 0)
+            total += p
+        found[i] = wrong | (not abs(total - 1) <= tolerance)
+
+
+@kernel
 def sample_rows(probabilities, randoms, actions):
     """Invert the cumulative distribution of each row; rounding can never select an action of probability 0."""
     for i in range(len(actions)):
