@@ -1,4 +1,4 @@
-"""The ``archie`` command: play at the terminal, explain the rules, replay hand histories."""
+"""The ``archie`` command: play at the terminal, explain the rules, replay and export hand histories."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from archie_env.game import Game
 from archie_env.policy import Policy, known_names, load_policy, registered_policies
 from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
+from archie_env.terminal import export
 from archie_env.terminal.console import Console
 from archie_env.terminal.explain import explain, preset_table
+from archie_env.terminal.export import read_histories
 from archie_env.terminal.play import Position, Sitting, play
 from archie_env.terminal.shell import run
 
@@ -62,9 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     rules.set_defaults(run=_rules)
 
     replay = commands.add_parser("replay", help="show the hands of a hand history")
-    replay.add_argument("file", metavar="FILE", help="a hand history, or - for standard input")
+    replay.add_argument("file", metavar="FILE", help="a hand history, a .phh or .phhs file, or - for standard input")
     replay.add_argument("--step", action="store_true", help="show the table after each action, and wait for Enter")
     replay.set_defaults(run=_replay)
+    export.add_command(commands)
     return parser
 
 
@@ -166,7 +169,7 @@ def _replay(options: argparse.Namespace) -> None:
 
     if options.file == "-" and options.step:
         raise ArchieError("replay --step waits for Enter on standard input, so the hand history must come from a file")
-    games = _read_histories(options.file)
+    games = read_histories(options.file)
     for number, game in enumerate(games, 1):
         if len(games) > 1:
             print(f"Hand {number} of {len(games)}")
@@ -181,23 +184,6 @@ def _replay(options: argparse.Namespace) -> None:
             _show(game)
         if number < len(games):
             print()
-
-
-def _read_histories(file: str) -> list[Game]:
-    """The hands of a file, or of standard input for ``-``: UTF-8 in every locale."""
-    from archie_env import notation
-
-    source = "standard input" if file == "-" else file
-    try:
-        if file != "-":
-            text = Path(file).read_bytes().decode("utf-8-sig")
-        elif buffer := getattr(sys.stdin, "buffer", None):
-            text = buffer.read().decode("utf-8-sig")
-        else:
-            text = sys.stdin.read()
-        return notation.parse_all(text)
-    except (ArchieError, UnicodeDecodeError) as error:
-        raise ArchieError(f"{source}: {error}") from error
 
 
 def _console() -> Console:

@@ -38,11 +38,13 @@ _ACTS = re.compile(r"(player_[01]) (folds|checks|calls|bets|raises|stands pat|di
 _WITH_CARDS = re.compile(r"(deck |player_[01] is dealt |player_[01] discards )(.*)")
 
 
-def _format_rules(rules: Rules) -> str:
+def format_rules(rules: Rules) -> str:
+    """The name of a preset, or the options of any other rules as JSON."""
     return rules.name if rules.name in PRESETS else json.dumps(rules.to_dict())
 
 
-def _parse_rules(text: str) -> Rules:
+def parse_rules(text: str) -> Rules:
+    """The inverse of `format_rules`; raises `RulesError`."""
     if text in PRESETS:
         return PRESETS[text]
     try:
@@ -113,7 +115,7 @@ def dump(game: Game) -> str:
     """A hand, finished or not, as text; `parse` makes an equal `Game` of it."""
     head = (
         _TITLE,
-        f"rules {_format_rules(game.rules)}",
+        f"rules {format_rules(game.rules)}",
         f"replacements {game.replacements}",
         f"deck {format_cards(game.deck)}",
     )
@@ -167,7 +169,7 @@ def _play_lines(lines: list[str]) -> Game:
         raise NotationError(f"line 1: expected {_TITLE!r}, found {lines[0] if lines else 'the end of the text'!r}")
     i = 1
     try:
-        rules = _parse_rules(_header(lines, 1, "rules"))
+        rules = parse_rules(_header(lines, 1, "rules"))
         replacements = _header(lines, i := 2, "replacements")
         deck = parse_cards(_header(lines, i := 3, "deck"))
         first = "player_0" if lines[4:5] and lines[4].startswith("player_0") else "player_1"
