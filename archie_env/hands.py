@@ -7,6 +7,8 @@ has an exact inverse.
 >>> high, low = values.of(parse_cards("9c 9h 7d 7s 2c"))
 >>> values.high_name(high), values.high_text(high)
 ('nines and sevens', 'nines and sevens, 2')
+>>> values.high(high)
+HandParts(direction='high', category='two_pair', ranks='972', qualifies=True)
 >>> values.parse_high("nines and sevens, 2") == high
 True
 >>> values.low_name(values.of(parse_cards("As 2d 3c 5h 7s"))[1])
@@ -17,7 +19,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
@@ -33,7 +36,6 @@ from archie_env._core.tables import (
     STRAIGHT_FLUSH,
     TRIPS,
     TWO_PAIR,
-    Key,
     high_classes,
     low_classes,
 )
@@ -42,57 +44,58 @@ from archie_env.errors import CardError, NotationError
 from archie_env.events import Award
 from archie_env.rulebook import highest_low_rank, lowest_qualifying_high, rulebook
 from archie_env.rules import Rules, as_rules
+from archie_env.words import ENGLISH, Words
 
-__all__ = ["CATEGORY_NAMES", "HandValues", "parse_cards"]
+__all__ = ["CATEGORIES", "HandParts", "HandValues", "parse_cards"]
 
-_SINGULAR = ("deuce", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king", "ace")
-_PLURAL = tuple(f"{word}es" if word == "six" else f"{word}s" for word in _SINGULAR)
-_ACE_LOW = (_SINGULAR[-1], *_SINGULAR[:-1])
 _ACE_LOW_RANKS: Final = RANKS[-1] + RANKS[:-1]
 
-CATEGORY_NAMES: Final = {
-    HIGH_CARD: "high card",
+CATEGORIES: Final = {
+    HIGH_CARD: "high_card",
     PAIR: "pair",
-    TWO_PAIR: "two pair",
-    TRIPS: "three of a kind",
+    TWO_PAIR: "two_pair",
+    TRIPS: "trips",
     STRAIGHT: "straight",
     FLUSH: "flush",
-    FULL_HOUSE: "full house",
-    QUADS: "four of a kind",
-    STRAIGHT_FLUSH: "straight flush",
+    FULL_HOUSE: "full_house",
+    QUADS: "quads",
+    STRAIGHT_FLUSH: "straight_flush",
 }
+"""The categories of high hands, worst first, as the catalogues of `archie_env.words` name them."""
 
 
-def _high_name(key: Key) -> str:
-    category, order = key
-    top = order[0]
-    if category in (STRAIGHT, FLUSH, STRAIGHT_FLUSH):
-        return f"{_SINGULAR[top]}-high {CATEGORY_NAMES[category]}"
-    if category == FULL_HOUSE:
-        return f"{_PLURAL[top]} full of {_PLURAL[order[1]]}"
-    if category == TWO_PAIR:
-        return f"{_PLURAL[top]} and {_PLURAL[order[1]]}"
-    counted = {PAIR: "pair of", TRIPS: "three", QUADS: "four"}
-    return f"{counted[category]} {_PLURAL[top]}" if category in counted else f"{_SINGULAR[top]} high"
+@dataclass(frozen=True, slots=True)
+class HandParts:
+    """A hand value as data."""
+
+    direction: Literal["high", "low"]
+    category: str
+    """One of `CATEGORIES`; ``low`` or ``no_low`` for a low value."""
+    ranks: str
+    """The ranks that are compared, the first first: ``9A72`` of a pair of nines."""
+    qualifies: bool
+
+    def name(self, words: Words = ENGLISH) -> str:
+        """Return the common name: ``pair of nines``, ``seven-five low``."""
+        return _name(self.category, self.ranks, words)
+
+    def text(self, words: Words = ENGLISH) -> str:
+        """Return the name and the ranks by which two hands of that name differ: ``pair of nines, A-7-2``."""
+        named = {"two_pair": 2, "full_house": 2, "low": 0}.get(self.category, 1)
+        rest = "-".join(self.ranks[named:])
+        return f"{self.name(words)}, {rest}" if rest else self.name(words)
 
 
-def _high_text(key: Key) -> str:
-    """Return the name, and the ranks by which two hands of that name differ."""
-    category, order = key
-    named = {TWO_PAIR: 2, FULL_HOUSE: 2}.get(category, 1)
-    rest = "-".join(RANKS[r] for r in order[named:])
-    return f"{_high_name(key)}, {rest}" if rest else _high_name(key)
-
-
-def _low_name(key: tuple[int, ...]) -> str:
-    ranks = [-r for r in key]
-    if ranks == [4, 3, 2, 1, 0]:
-        return "wheel"
-    return f"{'-'.join(_ACE_LOW[r] for r in ranks[:2])} low"
-
-
-def _low_text(key: tuple[int, ...]) -> str:
-    return f"{_low_name(key)}, {'-'.join(_ACE_LOW_RANKS[-r] for r in key)}"
+@functools.cache
+def _name(category: str, ranks: str, words: Words) -> str:
+    if category == "low":
+        if ranks == "5432A":
+            return words.say("hand.wheel")
+        return words.say("hand.low", rank="-".join(words.say(f"hand.rank.{rank}") for rank in ranks[:2]))
+    values = {form: words.say(f"hand.{form}.{ranks[0]}") for form in ("rank", "ranks", "top")} if ranks else {}
+    if len(ranks) > 1:
+        values["second"] = words.say(f"hand.ranks.{ranks[1]}")
+    return words.say(f"hand.{category}", **values)
 
 
 @functools.lru_cache(maxsize=64)
@@ -120,48 +123,64 @@ class HandValues:
         """Return whether a high value reaches the qualifier (R3.2)."""
         return high >= self.high_qualifier
 
-    def high_name(self, high: int) -> str:
-        """Return the common name of a high value: ``pair of nines``."""
-        return _high_name(self._highs[self._check(high, self._highs, "high") - 1])
+    def high(self, value: int) -> HandParts:
+        """Return a high value as data."""
+        category, order = self._highs[self._check(value, self._highs, "high") - 1]
+        return HandParts("high", CATEGORIES[category], "".join(RANKS[r] for r in order), self.qualifies_high(value))
 
-    def high_text(self, high: int) -> str:
-        """Return the name and every other rank that is compared: ``pair of nines, A-K-2``."""
-        return _high_text(self._highs[self._check(high, self._highs, "high") - 1])
+    def low(self, value: int) -> HandParts:
+        """Return a low value as data; 0 is ``no_low``."""
+        if value == 0:
+            return HandParts("low", "no_low", "", False)
+        key = self._lows[self._check(value, self._lows, "low") - 1]
+        return HandParts("low", "low", "".join(_ACE_LOW_RANKS[-r] for r in key), True)
 
-    def low_name(self, low: int) -> str:
-        """Return the common name of a low value: ``seven-five low``, ``no low`` for 0."""
-        return "no low" if low == 0 else _low_name(self._lows[self._check(low, self._lows, "low") - 1])
-
-    def low_text(self, low: int) -> str:
-        """Return the name and every rank: ``seven-five low, 7-5-3-2-A``."""
-        return "no low" if low == 0 else _low_text(self._lows[self._check(low, self._lows, "low") - 1])
-
-    def parse_high(self, text: str) -> int:
-        """Parse a `high_text`; raises `NotationError`."""
-        return self._find(text, {_high_text(key): v for v, key in enumerate(self._highs, 1)}, "high hand")
-
-    def parse_low(self, text: str) -> int:
-        """Parse a `low_text`; raises `NotationError`."""
-        return self._find(text, {"no low": 0} | {_low_text(key): v for v, key in enumerate(self._lows, 1)}, "low hand")
-
-    def describe(self, cards: Sequence[int] | str) -> str:
-        """Describe a hand with every rank: ``pair of nines, A-7-2 (qualifies); no low``."""
-        high, low = self.of(cards)
-        reached = "qualifies" if self.qualifies_high(high) else "does not qualify"
-        return f"{self.high_text(high)} ({reached}); {self.low_name(low)}"
-
-    def summary(self, cards: Sequence[int] | str) -> str:
-        """Describe a hand briefly: ``pair of nines, no low`` or ``pair of deuces (does not qualify), no low``."""
-        high, low = self.of(cards)
-        reached = "" if self.qualifies_high(high) else " (does not qualify)"
-        return f"{self.high_name(high)}{reached}, {self.low_name(low)}"
-
-    def value_text(self, award: Award, seat: int) -> str:
-        """Return the `low_text` or `high_text` of a seat's hand, whichever the award compared."""
+    def compared(self, award: Award, seat: int) -> HandParts:
+        """Return the value of a seat's hand that an award compared."""
         if award.values is None:
             raise CardError(f"award for {award.reason}: no hands were compared")
         is_low = award.half == "low" or award.reason == "only_low"
-        return self.low_text(award.values[seat]) if is_low else self.high_text(award.values[seat])
+        return self.low(award.values[seat]) if is_low else self.high(award.values[seat])
+
+    def high_name(self, high: int, words: Words = ENGLISH) -> str:
+        """Return the common name of a high value: ``pair of nines``."""
+        return self.high(high).name(words)
+
+    def high_text(self, high: int, words: Words = ENGLISH) -> str:
+        """Return the name and every other rank that is compared: ``pair of nines, A-K-2``."""
+        return self.high(high).text(words)
+
+    def low_name(self, low: int, words: Words = ENGLISH) -> str:
+        """Return the common name of a low value: ``seven-five low``, ``no low`` for 0."""
+        return self.low(low).name(words)
+
+    def low_text(self, low: int, words: Words = ENGLISH) -> str:
+        """Return the name and every rank: ``seven-five low, 7-5-3-2-A``."""
+        return self.low(low).text(words)
+
+    def parse_high(self, text: str) -> int:
+        """Parse a `high_text`; raises `NotationError`."""
+        return self._find(text, {self.high_text(v): v for v in range(1, len(self._highs) + 1)}, "high hand")
+
+    def parse_low(self, text: str) -> int:
+        """Parse a `low_text`; raises `NotationError`."""
+        return self._find(text, {self.low_text(v): v for v in range(len(self._lows) + 1)}, "low hand")
+
+    def describe(self, cards: Sequence[int] | str, words: Words = ENGLISH) -> str:
+        """Describe a hand with every rank: ``pair of nines, A-7-2 (qualifies); no low``."""
+        high, low = self.of(cards)
+        reached = words.say("hand.qualifies" if self.qualifies_high(high) else "hand.does_not_qualify")
+        return f"{self.high_text(high, words)} ({reached}); {self.low_name(low, words)}"
+
+    def summary(self, cards: Sequence[int] | str, words: Words = ENGLISH) -> str:
+        """Describe a hand briefly: ``pair of nines, no low`` or ``pair of deuces (does not qualify), no low``."""
+        high, low = self.of(cards)
+        reached = "" if self.qualifies_high(high) else f" ({words.say('hand.does_not_qualify')})"
+        return f"{self.high_name(high, words)}{reached}, {self.low_name(low, words)}"
+
+    def value_text(self, award: Award, seat: int, words: Words = ENGLISH) -> str:
+        """Return the `low_text` or `high_text` of a seat's hand, whichever the award compared."""
+        return self.compared(award, seat).text(words)
 
     @staticmethod
     def _check(value: int, classes: Sequence[object], what: str) -> int:

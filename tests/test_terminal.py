@@ -43,9 +43,11 @@ class Command:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
         self.out = self.err = ""
+        self.locale = "C"
 
     def __call__(self, *arguments: str, typed: str = "") -> int:
         self._monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        self._monkeypatch.setenv("LC_ALL", self.locale)
         try:
             status = cli.main(arguments)
         except SystemExit as stop:  # argparse's own errors, help and version

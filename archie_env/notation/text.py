@@ -67,7 +67,7 @@ def describe_event(event: Event) -> str:
         return f"{name} discards {format_cards(event.cards, ' ')}" if event.cards else f"{name} stands pat"
     if event.kind == "forfeit":
         return f"{name} gives the hand up"
-    return f"{wording.says(name, event.verb)}{wording.amount(event)}"
+    return wording.event_words(event) + (f" {event.owed}" if event.verb == "call" else "")
 
 
 def _describe_award(award: Award, rules: Rules) -> str:

@@ -31,6 +31,7 @@ from archie_env.events import SEATS, View
 from archie_env.hands import HandValues
 from archie_env.rendering import wording
 from archie_env.rules import Rules
+from archie_env.words import ENGLISH, YOU, Words
 
 __all__ = ["ansi", "rgb_array"]
 
@@ -43,20 +44,28 @@ _HANG: Final = len("Round 1: ")
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 
 
-def ansi(view: View, rules: Rules, stacks: Mapping[str, int] | None = None, names: tuple[str, str] = SEATS) -> str:
+def ansi(
+    view: View,
+    rules: Rules,
+    stacks: Mapping[str, int] | None = None,
+    names: tuple[str, str] = SEATS,
+    words: Words = ENGLISH,
+) -> str:
     """Format the table as plain text, at most `WIDTH` columns wide and without colours.
 
     Args:
         view: the hand as one seat sees it; hands that are None are shown face down.
         rules: the rules of the game.
         stacks: chips by agent name in a session; they include the chips paid in this hand until it is over.
-        names: names of the two seats; ``you`` is conjugated in the second person.
+        names: names of the two seats; ``you`` is spoken to in the second person.
+        words: the language.
     """
-    title, pot = f"Archie (rules {rules.name}): {wording.phase(view, rules)}", f"pot {sum(view.paid)}"
+    title = words.say("terminal.title", rules=rules.name, phase=wording.phase(view, rules, words))
+    pot = words.say("terminal.pot", chips=sum(view.paid))
     names = wording.short(names[0], _NAME_WIDTH), wording.short(names[1], _NAME_WIDTH)
-    lines = [f"{title}{pot:>{WIDTH - len(title)}}", _LINE, *_seats(view, rules, stacks, names), _LINE]
-    lines += _story(view, names)
-    lines += [_LINE, *(_outcome(view, rules, names) if view.result else _turn(view, rules, names))]
+    lines = [f"{title}{pot:>{WIDTH - len(title)}}", _LINE, *_seats(view, rules, stacks, names, words), _LINE]
+    lines += _story(view, names, words)
+    lines += [_LINE, *(_outcome(view, rules, names, words) if view.result else _turn(view, rules, names, words))]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -64,15 +73,16 @@ def _row(cells: Iterable[str], widths: Iterable[int], aligns: str) -> str:
     return "  ".join(f"{cell:{align}{width}}" for cell, width, align in zip(cells, widths, aligns, strict=True))
 
 
-def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tuple[str, str]) -> list[str]:
+def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tuple[str, str], words: Words) -> list[str]:
     """Return a heading and a row for each seat."""
-    rows = [["seat", "position", "cards", "stack", "paid", "draws"]]
+    rows = [[words.say(f"terminal.{head}") for head in ("seat", "position", "cards", "stack", "paid", "draws")]]
     for seat, name in enumerate(names):
         cards, chips = view.hands[seat], wording.stack_of(stacks, seat)
-        position = "dealer" if seat == view.dealer else "big blind"
+        position = words.say("terminal.dealer" if seat == view.dealer else "terminal.big_blind")
+        shown_name = words.say("terminal.yourself") if name == YOU else name
         shown = " ".join([_FACE_DOWN] * rules.hand_size) if cards is None else format_cards(cards, " ")
         drawn = " ".join(map(str, view.draws[seat])) + "*" * view.committed[seat]
-        rows.append([name, position, shown, "-" if chips is None else str(chips), str(view.paid[seat]), drawn or "-"])
+        rows.append([shown_name, position, shown, "-" if chips is None else str(chips), str(view.paid[seat]), drawn or "-"])
     aligns = "<<<>><"
     if stacks is None:
         rows, aligns = [row[:3] + row[4:] for row in rows], "<<<><"
@@ -81,7 +91,7 @@ def _seats(view: View, rules: Rules, stacks: Mapping[str, int] | None, names: tu
     for seat, row in enumerate(rows[1:]):
         cards = view.hands[seat]
         line = f"{'>' if view.to_act == seat else ' '} {_row(row, widths, aligns)}"
-        value = "" if cards is None else f"  {HandValues(rules).summary(cards)}"
+        value = "" if cards is None else f"  {HandValues(rules).summary(cards, words)}"
         lines += [line + value] if len(line + value) <= WIDTH else [line, f"  {value}"]
     return lines
 
@@ -94,46 +104,46 @@ def _wrapped(label: str, phrases: Iterable[str], separator: str = ", ") -> list[
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
-def _story(view: View, names: tuple[str, str]) -> list[str]:
+def _story(view: View, names: tuple[str, str], words: Words) -> list[str]:
     """Describe every betting round and draw so far."""
-    betting, drawing = wording.betting(view, names), wording.drawing(view, names)
+    betting, drawing = wording.betting(view, names, words), wording.drawing(view, names, words)
     lines: list[str] = []
     for r, phrases in enumerate(betting):
         if phrases:
-            lines += _wrapped(f"Round {r + 1}", phrases)
+            lines += _wrapped(words.say("terminal.round", n=r + 1), phrases)
         if r < len(drawing) and drawing[r]:
-            lines += _wrapped(f"Draw {r + 1}", drawing[r])
+            lines += _wrapped(words.say("terminal.draw", n=r + 1), drawing[r])
     return lines
 
 
-def _turn(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+def _turn(view: View, rules: Rules, names: tuple[str, str], words: Words) -> list[str]:
     """Describe the seat to act and its choices."""
     if view.to_act is None:
         return []
-    move = "draw" if view.drawing else "act"
-    label = f"your turn to {move}" if names[view.to_act] == wording.YOU else f"{names[view.to_act]} to {move}"
+    label = words.about("terminal.to_draw" if view.drawing else "terminal.to_act", names[view.to_act])
     if not view.legal:
         return [label]
     if not view.drawing:
-        return _wrapped(label, (f"{words} ({action})" for action, words in wording.choices(view)))
+        return _wrapped(label, (f"{text} ({action})" for action, text in wording.choices(view, words)))
     cards = view.hands[view.to_act] or ()
-    most = f", at most {wording.NUMBERS[rules.max_discard]}" if rules.max_discard < rules.hand_size else ""
-    discards = f"discard ({DISCARD} + for each card{most}: {wording.discard_numbers(cards)})"
-    return _wrapped(label, [f"stand pat ({DISCARD})", *([discards] if rules.max_discard else [])])
+    most = words.say("action.most", n=words.number(rules.max_discard)) if rules.max_discard < rules.hand_size else ""
+    discards = words.say("action.discard", base=DISCARD, most=most, numbers=wording.discard_numbers(cards))
+    return _wrapped(label, [f"{words.say('action.pat')} ({DISCARD})", *([discards] if rules.max_discard else [])])
 
 
-def _outcome(view: View, rules: Rules, names: tuple[str, str]) -> list[str]:
+def _outcome(view: View, rules: Rules, names: tuple[str, str], words: Words) -> list[str]:
     """Describe the winner of each part of the pot with the reasons, and the net result."""
     if view.result is None:
         return []
     lines: list[str] = []
     for award in view.result.awards:
-        lines += _wrapped(wording.award_words(award, names), wording.award_reasons(award, rules, names), separator="; ")
-    division = wording.division_words(view.result, names)
+        reasons = wording.award_reasons(award, rules, names, words)
+        lines += _wrapped(wording.award_words(award, names, words), reasons, separator="; ")
+    division = wording.division_words(view.result, names, words)
     return [
         *lines,
         *([f"{division[0].upper()}{division[1:]}"] if division else []),
-        f"Result: {wording.net_words(view, names)}",
+        words.say("terminal.result", net=wording.net_words(view, names, words)),
     ]
 
 

@@ -6,79 +6,54 @@ Everything is made from a `View`, so no phrase can reveal a hidden card.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from archie_env.actions import DISCARD
 from archie_env.cards import format_card
 from archie_env.events import SEATS, Award, Event, Result, View
-from archie_env.hands import HandValues
+from archie_env.hands import HandParts, HandValues
 from archie_env.rules import Rules
-
-YOU: Final = "you"
-"""The name that is conjugated in the second person."""
-NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
-REASONS: Final = {
-    "only_high": "only high qualifies",
-    "only_low": "only low qualifies",
-    "best_high": "nobody qualifies, so the best high takes the pot",
-    "equal_split": "nobody qualifies, so the pot is divided",
-}
-_THIRD_PERSON: Final = {"have": "has", "are": "is"}
+from archie_env.words import ENGLISH, Words
 
 Names = tuple[str, str]
 
 
-def counted(n: int, noun: str) -> str:
-    """Return a number and its noun: ``one card``, ``two cards``."""
-    return f"{NUMBERS[n]} {noun}{'s' * (n != 1)}"
-
-
-def says(name: str, verb: str) -> str:
-    """Return a name and its verb: ``you call``, ``player_1 calls``."""
-    return f"{name} {verb if name == YOU else _THIRD_PERSON.get(verb, verb + 's')}"
-
-
-def phase(view: View, rules: Rules) -> str:
+def phase(view: View, rules: Rules, words: Words = ENGLISH) -> str:
     """Name the stage of the hand: ``betting round 2 of 4``."""
     if view.result is not None:
-        return "hand over"
+        return words.say("terminal.over")
     if view.drawing:
-        return f"draw {view.round + 1} of {rules.draws}"
-    return f"betting round {view.round + 1} of {rules.rounds}"
+        return words.say("terminal.drawing", n=view.round + 1, of=rules.draws)
+    return words.say("terminal.betting", n=view.round + 1, of=rules.rounds)
 
 
-def amount(event: Event) -> str:
-    """Format the chips of a betting action for after its verb: `` 2`` after call and bet, `` to 4`` after raise."""
-    return {"call": f" {event.owed}", "bet": f" {event.to}", "raise": f" to {event.to}"}.get(event.verb, "")
+def event_words(event: Event, names: Names = SEATS, words: Words = ENGLISH) -> str:
+    """Describe a blind or a betting action: ``you call``, ``player_1 raises to 4``."""
+    return words.about(f"event.{event.verb or event.kind}", names[event.seat], chips=event.to)
 
 
-def _betting_phrase(event: Event, names: Names) -> str:
-    name = names[event.seat]
-    if event.kind == "post":
-        return f"{says(name, 'post')} {event.to}"
-    return says(name, event.verb) + ("" if event.verb == "call" else amount(event))
-
-
-def betting(view: View, names: Names = SEATS) -> list[list[str]]:
+def betting(view: View, names: Names = SEATS, words: Words = ENGLISH) -> list[list[str]]:
     """Describe the blinds and actions of each betting round."""
-    return [[_betting_phrase(event, names) for event in events] for events in view.betting]
+    return [[event_words(event, names, words) for event in events] for events in view.betting]
 
 
-def drawing(view: View, names: Names = SEATS) -> list[list[str]]:
+def drawing(view: View, names: Names = SEATS, words: Words = ENGLISH) -> list[list[str]]:
     """Describe the visible part of each draw so far, the big blind first."""
     phrases: list[list[str]] = [[] for _ in range(max(map(len, view.draws)))]
     for seat in (1 - view.dealer, view.dealer):
         for draw, discarded in enumerate(view.draws[seat]):
             waiting = view.committed[seat] and draw == len(view.draws[seat]) - 1
-            phrase = f"{says(names[seat], 'draw')} {NUMBERS[discarded]}" if discarded else f"{says(names[seat], 'stand')} pat"
-            phrases[draw].append(f"{phrase} (committed)" if waiting else phrase)
+            phrase = words.about(f"event.{'draw' if discarded else 'pat'}", names[seat], n=words.number(discarded))
+            phrases[draw].append(words.say("event.committed", phrase=phrase) if waiting else phrase)
     return phrases
 
 
-def choices(view: View) -> list[tuple[int, str]]:
+def choices(view: View, words: Words = ENGLISH) -> list[tuple[int, str]]:
     """Describe the legal betting actions: ``(1, 'call 2')``; discards are not listed."""
     legal = [action for action in view.legal if action < DISCARD]
-    return [(action, event.verb + amount(event)) for action, event in zip(legal, view.choices, strict=True)]
+    return [
+        (action, words.say(f"action.{event.verb}", chips=event.owed if event.verb == "call" else event.to))
+        for action, event in zip(legal, view.choices, strict=True)
+    ]
 
 
 def discard_numbers(cards: Sequence[int]) -> str:
@@ -91,44 +66,52 @@ def signed(chips: int) -> str:
     return f"{chips:+d}" if chips else "0"
 
 
-def award_words(award: Award, names: Names = SEATS) -> str:
+def award_words(award: Award, names: Names = SEATS, words: Words = ENGLISH) -> str:
     """Name a part of the pot and its winners: ``High half, 24 to player_0``."""
-    part = "Whole pot" if award.half == "pot" else f"{award.half.capitalize()} half"
     first, second = award.chips
-    if not (first and second):
-        return f"{part}, {first or second} to {names[second > 0]}"
-    return f"{part}, " + (f"{first} to each" if first == second else f"{first} to {names[0]}, {second} to {names[1]}")
+    if first == second:
+        shares = [words.say("award.each", chips=first)]
+    else:
+        paid = zip(names, award.chips, strict=True)
+        shares = [words.about("award.share", name, chips=chips) for name, chips in paid if chips]
+    return ", ".join([words.say(f"award.{award.half}"), *shares])
 
 
-def award_reasons(award: Award, rules: Rules, names: Names = SEATS) -> list[str]:
+def award_reasons(award: Award, rules: Rules, names: Names = SEATS, words: Words = ENGLISH) -> list[str]:
     """List the reasons for an award, the winner's hand first: ``player_0 has wheel, 5-4-3-2-A``."""
     if award.reason in ("fold", "forfeit"):
-        past = "folded" if award.reason == "fold" else "gave the hand up"
-        return [f"{names[1 - award.winners[0]]} {past}"]
-    reasons = [REASONS[award.reason]] if award.reason in REASONS else []
+        return [words.about(f"award.{award.reason}", names[1 - award.winners[0]])]
+    reasons = [] if award.reason == "half" else [words.say(f"award.{award.reason}")]
     if award.values is None:
         return reasons
-    text = HandValues(rules).value_text
     if len(award.winners) == 2:
-        return [f"both have {text(award, 0)}", *reasons]
+        return [words.say("award.both", hand=HandValues(rules).value_text(award, 0, words)), *reasons]
     winner = award.winners[0]
-    return [f"{says(names[seat], 'have')} {text(award, seat)}" for seat in (winner, 1 - winner)] + reasons
+    return [_holding(HandValues(rules).compared(award, seat), names[seat], words) for seat in (winner, 1 - winner)] + reasons
 
 
-def division_words(result: Result, names: Names = SEATS) -> str:
+def _holding(hand: HandParts, name: str, words: Words) -> str:
+    if hand.category == "no_low":
+        return words.about("award.lacks", name)
+    return words.about("award.holds", name, hand=hand.text(words))
+
+
+def division_words(result: Result, names: Names = SEATS, words: Words = ENGLISH) -> str:
     """Name a scoop or a quartering, or return an empty string: ``player_0 scoops``, ``player_1 is quartered``."""
     if result.scooped is not None:
-        return f"{says(names[result.scooped], 'scoop')}: both halves"
+        return words.about("award.scoop", names[result.scooped])
     if result.quartered is not None:
-        return f"{says(names[result.quartered], 'are')} quartered: one half shared, the other lost"
+        return words.about("award.quarter", names[result.quartered])
     return ""
 
 
-def net_words(view: View, names: Names = SEATS) -> str:
+def net_words(view: View, names: Names = SEATS, words: Words = ENGLISH) -> str:
     """Format the net result of a hand: ``player_0 +4, player_1 -4 chips``."""
     if view.result is None:
         return ""
-    return ", ".join(f"{name} {signed(net)}" for name, net in zip(names, view.result.net, strict=True)) + " chips"
+    nets = zip(names, view.result.net, strict=True)
+    first, second = (words.about("award.net", name, chips=signed(net)) for name, net in nets)
+    return words.say("award.nets", first=first, second=second)
 
 
 def short(name: str, most: int) -> str:

@@ -12,9 +12,12 @@ from archie_env.errors import ArchieError, PlayerLeftError
 from archie_env.events import View
 from archie_env.rendering.text import ansi
 from archie_env.rules import Rules
-from archie_env.terminal.answers import HELP, prompt, read_action
+from archie_env.terminal.answers import prompt, read_action
+from archie_env.words import ENGLISH, Words
 
-_LEAVE: Final = ("quit", "q", "exit")
+_LEAVE: Final = ("quit", "q", "exit", "sair", "salir")
+_BRIGHT: Final = ("terminal.hand", "terminal.result", "terminal.total.one", "terminal.may")
+_HELP: Final = ("help", "?", "h", "ajuda", "ayuda")
 
 
 @dataclass(slots=True)
@@ -26,10 +29,12 @@ class Console:
     screen: TextIO | None = None
     """Questions are written here; None writes to standard output."""
     color: bool = False
+    words: Words = ENGLISH
+    """The language of everything that is said."""
 
     def say(self, text: str, end: str = "\n") -> None:
         """Print a line, or the beginning of one, at once."""
-        print(colored(text) if self.color else text, end=end, file=self.screen or sys.stdout, flush=True)
+        print(colored(text, self.words) if self.color else text, end=end, file=self.screen or sys.stdout, flush=True)
 
     def ask(self, question: str) -> str:
         """Return the line that a person types, in lower case; raises `PlayerLeftError`."""
@@ -42,25 +47,26 @@ class Console:
 
     def show(self, view: View, rules: Rules, names: tuple[str, str], stacks: Mapping[str, int] | None = None) -> None:
         """Print the table, without its list of legal actions."""
-        self.say(ansi(replace(view, legal=(), choices=()), rules, stacks, names))
+        self.say(ansi(replace(view, legal=(), choices=()), rules, stacks, names, self.words))
 
     def decide(self, view: View, rules: Rules) -> int:
         """Ask the seat to act until it answers with a legal action, which is returned; raises `PlayerLeftError`."""
-        choices = prompt(view, rules)
-        self.say(f"You may {choices}")
+        choices = prompt(view, rules, self.words)
+        self.say(self.words.say("terminal.may", choices=choices))
         while True:
             text = self.ask("> ")
-            if text in ("help", "?", "h"):
-                self.say(HELP)
+            if text in _HELP:
+                self.say(self.words.say("terminal.help"))
                 continue
             try:
-                return read_action(text, view, rules)
+                return read_action(text, view, rules, self.words)
             except ArchieError as error:
-                self.say(f"{error}. You may {choices}")
+                self.say(self.words.say("error.again", error=error, choices=choices))
 
 
-def colored(text: str) -> str:
+def colored(text: str, words: Words = ENGLISH) -> str:
     """Red suits red, lines and face-down cards faint, the turn and the result bright: for terminals only."""
     text = re.sub(r"\b[2-9TJQKA][dh]\b", "\033[31m\\g<0>\033[0m", text)
     text = re.sub(r"(?m)^-+$|\?\?( \?\?)*", "\033[2m\\g<0>\033[0m", text)
-    return re.sub(r"(?m)^(Hand \d+|>|Result:|Total:|You may)", "\033[1m\\g<0>\033[0m", text)
+    heads = "|".join(re.escape(re.split("(?<=:)|{", words.catalogue()[key])[0].strip()) for key in _BRIGHT)
+    return re.sub(rf"(?m)^(({heads})( \d+)?|>)", "\033[1m\\g<0>\033[0m", text)

@@ -25,12 +25,22 @@ from archie_env.terminal.explain import explain, preset_table
 from archie_env.terminal.export import read_histories
 from archie_env.terminal.play import Position, Sitting, play
 from archie_env.terminal.shell import run
+from archie_env.words import ENGLISH, LANGUAGES, Words, default_language, words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0, 2 for bad input, 130 when interrupted."""
     options = _parser().parse_args(arguments)
     return run(lambda: options.run(options), program="archie")
+
+
+def _add_language(command: argparse.ArgumentParser) -> None:
+    """Add ``--lang`` to a command."""
+    command.add_argument("--lang", choices=LANGUAGES, help="the language (default: that of the locale, else English)")
+
+
+def _words(options: argparse.Namespace) -> Words:
+    return words(options.lang or default_language())
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:
@@ -57,15 +67,18 @@ def _parser() -> argparse.ArgumentParser:
     sit.add_argument("--seed", type=_whole(0, 2**63 - 1), metavar="S", help="deals the same cards again")
     sit.add_argument("--open", action="store_true", help="show the opponent's cards")
     sit.add_argument("--save", type=Path, metavar="FILE", help="add the histories of the hands played to this file")
+    _add_language(sit)
     sit.set_defaults(run=_play)
 
     rules = commands.add_parser("rules", help="explain the rules")
     rules.add_argument("name", nargs="?", default="archie", metavar="NAME", help=f"one of {', '.join(PRESETS)}")
+    _add_language(rules)
     rules.set_defaults(run=_rules)
 
     replay = commands.add_parser("replay", help="show the hands of a hand history")
     replay.add_argument("file", metavar="FILE", help="a hand history, a .phh or .phhs file, or - for standard input")
     replay.add_argument("--step", action="store_true", help="show the table after each action, and wait for Enter")
+    _add_language(replay)
     replay.set_defaults(run=_replay)
     export.add_command(commands)
     return parser
@@ -130,7 +143,7 @@ def _play(options: argparse.Namespace) -> None:
             open_cards=options.open,
             keep=_keeper(options.save) if options.save else None,
         )
-        play(sitting, _console())
+        play(sitting, _console(_words(options)))
 
 
 def _keeper(path: Path) -> Callable[[Game], None]:
@@ -159,9 +172,9 @@ def _keeper(path: Path) -> Callable[[Game], None]:
 
 
 def _rules(options: argparse.Namespace) -> None:
-    print(explain(_preset(options.name)))
+    print(explain(_preset(options.name), _words(options)))
     print()
-    print(preset_table())
+    print(preset_table(_words(options)))
 
 
 def _replay(options: argparse.Namespace) -> None:
@@ -169,42 +182,43 @@ def _replay(options: argparse.Namespace) -> None:
 
     if options.file == "-" and options.step:
         raise ArchieError("replay --step waits for Enter on standard input, so the hand history must come from a file")
-    games = read_histories(options.file)
+    spoken, games = _words(options), read_histories(options.file)
     for number, game in enumerate(games, 1):
         if len(games) > 1:
-            print(f"Hand {number} of {len(games)}")
+            print(spoken.say("terminal.hand_of", n=number, of=len(games)))
         if options.step:
             try:
-                _step(game)
+                _step(game, _console(spoken))
             except PlayerLeftError:
                 return
         else:
-            print("\n".join(notation.transcript(game)))
-            print()
-            _show(game)
+            if spoken is ENGLISH:  # a hand history is in English; the table tells the hand in every language
+                print("\n".join(notation.transcript(game)))
+                print()
+            _show(game, _console(spoken))
         if number < len(games):
             print()
 
 
-def _console() -> Console:
-    return Console(color=_colors(sys.stdout))
+def _console(spoken: Words) -> Console:
+    return Console(color=_colors(sys.stdout), words=spoken)
 
 
-def _show(game: Game) -> None:
-    _console().show(game.view(), game.rules, SEATS)
+def _show(game: Game, console: Console) -> None:
+    console.show(game.view(), game.rules, SEATS)
 
 
-def _step(game: Game) -> None:
+def _step(game: Game, console: Console) -> None:
     """Show the table before the first event that a player decides, and after each."""
     shown = Game(game.rules, dealer=game.dealer, deck=game.deck, replacements=game.replacements)
-    _show(shown)
+    _show(shown, console)
     for event in game.history:
         if event.kind not in ("bet", "draw", "forfeit"):
             continue
-        _console().ask("Enter for the next action, q to stop: ")
+        console.ask(console.words.say("terminal.next_action"))
         print()
         if event.action is None:
             shown.forfeit(event.seat)
         else:
             shown.apply(event.action)
-        _show(shown)
+        _show(shown, console)

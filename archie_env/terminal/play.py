@@ -14,6 +14,7 @@ from archie_env.rendering import wording
 from archie_env.rules import Rules
 from archie_env.terminal.console import Console
 from archie_env.validation import whole_actions, whole_number
+from archie_env.words import YOU
 
 Position = Literal["dealer", "big_blind", "alternate"]
 PERSON, OPPONENT = 0, 1
@@ -51,9 +52,8 @@ def play(sitting: Sitting, console: Console) -> int:
         The person's net chips.
     """
     table = _Table(sitting, console)
-    console.say(
-        f"You play {table.names[OPPONENT]}, rules {sitting.rules.name}, seed {sitting.seed}. help explains what to type."
-    )
+    say = console.words.say
+    console.say(say("terminal.welcome", opponent=table.names[OPPONENT], rules=sitting.rules.name, seed=sitting.seed))
     try:
         table.play_hands()
     except (PlayerLeftError, KeyboardInterrupt) as error:
@@ -62,7 +62,7 @@ def play(sitting: Sitting, console: Console) -> int:
         if isinstance(error, KeyboardInterrupt):
             raise
     finally:
-        console.say(f"{_hands(table.played)} played; you are at {wording.signed(table.total)} chips.")
+        console.say(table.counted("terminal.goodbye"))
     return table.total
 
 
@@ -71,7 +71,7 @@ class _Table:
 
     def __init__(self, sitting: Sitting, console: Console) -> None:
         self.sitting, self.console = sitting, console
-        self.names = (wording.YOU, printable(str(sitting.opponent.name)))
+        self.names = (YOU, printable(str(sitting.opponent.name)))
         self.played = self.total = 0
         self._rng = private_generator(sitting.seed, "opponent", 0)
         self._game: Game | None = None
@@ -81,12 +81,12 @@ class _Table:
         """Play the hands of the session, with a pause after each."""
         while self.sitting.hands is None or self.played < self.sitting.hands:
             if self.played:
-                self.console.ask("Enter for the next hand, quit to leave: ")
+                self.console.ask(self.console.words.say("terminal.next_hand"))
             self._play_hand()
             short = [name for name, chips in zip(self.names, self._chips(), strict=True) if not self._covers(chips)]
             if short:
                 reserve = self.sitting.rules.reserve
-                self.console.say(f"{' and '.join(short)} can't cover the {reserve} chips that a hand may cost.")
+                self.console.say(self.console.words.about("terminal.short", short[0], reserve=reserve))
                 return
 
     def leave(self) -> None:
@@ -101,6 +101,10 @@ class _Table:
             game.forfeit(self._asked)
         self._finish(game)
 
+    def counted(self, key: str) -> str:
+        """Say something of the hands played and the chips won."""
+        return self.console.words.count(key, self.played, hands=self.played, chips=wording.signed(self.total))
+
     def _chips(self) -> tuple[int, int]:
         stack = self.sitting.stack or 0
         return stack + self.total, stack - self.total
@@ -112,7 +116,7 @@ class _Table:
         sitting = self.sitting
         dealer = {"dealer": PERSON, "big_blind": OPPONENT, "alternate": None}[sitting.position]
         game = self._game = Game(sitting.rules, seed=sitting.seed, hand=self.played, dealer=dealer)
-        self.console.say(f"\nHand {self.played + 1}")
+        self.console.say("\n" + self.console.words.say("terminal.hand", n=self.played + 1))
         while not game.over:
             self._asked = game.to_act or 0
             if self._asked == PERSON:
@@ -138,7 +142,7 @@ class _Table:
                 game.apply(action)
                 return
             fault = f"action {action} is not legal here"
-        self.console.say(f"{name} failed ({fault}) and loses this hand.")
+        self.console.say(self.console.words.say("terminal.failed", name=name, fault=fault))
         game.forfeit(OPPONENT)
 
     def _finish(self, game: Game) -> None:
@@ -149,13 +153,9 @@ class _Table:
         if self.sitting.keep:
             self.sitting.keep(game)
         self._show(game)
-        self.console.say(f"Total:  you {wording.signed(self.total)} chips after {_hands(self.played)}")
+        self.console.say(self.counted("terminal.total"))
 
     def _show(self, game: Game) -> None:
         stacks = None if self.sitting.stack is None else dict(zip(SEATS, self._chips(), strict=True))
         view = game.view(None if self.sitting.open_cards else PERSON)
         self.console.show(view, game.rules, self.names, stacks)
-
-
-def _hands(n: int) -> str:
-    return f"{n} hand{'s' * (n != 1)}"
