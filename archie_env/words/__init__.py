@@ -15,7 +15,6 @@ import functools
 import os
 import re
 from collections.abc import Mapping
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -36,7 +35,8 @@ class Words:
 
     @functools.cached_property
     def _entries(self) -> Mapping[str, str]:
-        import tomllib  # read when the first sentence is made: most programs make none
+        import tomllib  # loaded when the first sentence is made: most programs make none
+        from importlib import resources
 
         text = resources.files(__name__).joinpath(f"{self.language}.toml").read_text(encoding="utf-8")
         return MappingProxyType(dict(_flat(tomllib.loads(text))))
