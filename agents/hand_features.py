@@ -51,6 +51,8 @@ FEATURES: Final = sum(_BLOCKS.values())
 """Features of each hand, all in [0, 1]."""
 _AT = dict(zip(_BLOCKS, np.cumsum([0, *_BLOCKS.values()]).tolist(), strict=False))
 _CATEGORY, _MAIN, _SECOND, _HELD, _LOWS, _SUIT, _STRAIGHT, _OPEN, _QUALIFIES, _VALUE = _AT.values()
+LONGEST_SUIT: Final = slice(_SUIT, _STRAIGHT)
+"""Features that the suits determine; the ranks and whether the hand is of one suit determine all others."""
 MADE_LOW: Final = _QUALIFIES + 1
 """Index of the feature that is 1 if the hand qualifies for low."""
 

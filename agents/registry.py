@@ -9,6 +9,7 @@ from typing import Final
 
 from agents.cfr import CFRPolicy
 from agents.human import HumanPolicy
+from agents.onnx import OnnxPolicy
 from agents.ppo import PPOPolicy
 from agents.process import load_bot
 from agents.rule_based import RuleBasedPolicy
@@ -27,6 +28,7 @@ _FROM_FILE: Final[dict[str, Callable[..., Policy]]] = {
     "solution": SolutionPolicy.load,
     "cfr": CFRPolicy.load,
     "sb3": SB3Policy.load,
+    "onnx": OnnxPolicy.load,
 }
 """Readers by kind of file, called with a path and the rules."""
 _SHIPPED: Final = {"cfr_small": "cfr", "champion": "cfr", "ppo": "ppo"}
