@@ -1,0 +1,1 @@
+"""Archie for other libraries; each module needs the library it is named after."""
