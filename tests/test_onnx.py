@@ -203,6 +203,16 @@ def test_the_command_writes_the_player_and_refuses_others(tmp_path: Path) -> Non
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_export_is_never_written_over_a_file_that_is_no_network(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello")
+    command = [sys.executable, "-m", "agents.export", "ppo", str(notes)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert "is not what this command writes there" in answer.stderr
+    assert notes.read_text() == "hello"
+
+
 def test_a_network_that_torch_exports_plays(tmp_path: Path, situations: Situations) -> None:
     torch.manual_seed(1)
     rows, masks = situations
