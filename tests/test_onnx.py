@@ -202,7 +202,6 @@ def test_the_command_writes_the_player_and_refuses_others(tmp_path: Path) -> Non
     assert "expected ppo or ppo:PATH" in refused.stderr
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_export_is_never_written_over_a_file_that_is_no_network(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("hello")
@@ -213,6 +212,7 @@ def test_an_export_is_never_written_over_a_file_that_is_no_network(tmp_path: Pat
     assert notes.read_text() == "hello"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_network_that_torch_exports_plays(tmp_path: Path, situations: Situations) -> None:
     torch.manual_seed(1)
     rows, masks = situations
