@@ -19,7 +19,7 @@ from archie_env.game import Game
 from archie_env.policy import Policy, known_names, load_policy, registered_policies
 from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
-from archie_env.terminal import export
+from archie_env.terminal import export, table
 from archie_env.terminal.console import Console
 from archie_env.terminal.explain import explain, preset_table
 from archie_env.terminal.export import read_histories
@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--step", action="store_true", help="show the table after each action, and wait for Enter")
     _add_language(replay)
     replay.set_defaults(run=_replay)
+    table.add_command(commands, opponent, _folder_importable)
     export.add_command(commands)
     return parser
 
