@@ -19,6 +19,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -251,11 +252,13 @@ def listen(port: int) -> socket.socket:
     return door
 
 
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """A server that says nothing and keeps nothing open longer than a second at its end."""
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", server_header=False, timeout_graceful_shutdown=1)
+    )
+
+
 def serve(app: ASGIApp, door: socket.socket) -> None:
     """Answer requests until Ctrl-C."""
-    import uvicorn
-
-    config = uvicorn.Config(
-        app, log_level="critical", lifespan="off", ws="none", server_header=False, timeout_graceful_shutdown=1
-    )
-    uvicorn.Server(config).run(sockets=[door])
+    make_server(app).run(sockets=[door])

@@ -119,7 +119,7 @@ function drawHand(where, frame, who) {
   where.replaceChildren(...(cards ?? Array(frame.size).fill(null)).map((card, place) => {
     const label = card ? cardName(card) : own("hidden"), picture = card ? face(card) : back();
     return choosing
-      ? button(picture, () => toggle(place), { class: "slot", "aria-pressed": String(thrown.has(place)), "aria-label": label })
+      ? make("button", { type: "button", does: () => toggle(place), class: "slot", "aria-pressed": String(thrown.has(place)) }, picture, make("span", { class: "unseen" }, label))
       : make("span", { class: "slot", role: "img", "aria-label": label }, picture);
   }));
 }
