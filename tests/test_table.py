@@ -20,7 +20,8 @@ from archie_env.rules import PRESETS
 from archie_env.table.export import page
 from archie_env.table.frames import reviewed
 from archie_env.table.session import MessageError, Session, Settings
-from archie_env.terminal.main import main
+from archie_env.terminal.main import main, opponent
+from archie_env.terminal.table import offered
 from archie_env.words import LANGUAGES, words
 
 
@@ -439,3 +440,14 @@ def test_a_missing_extra_names_the_command_that_installs_it(
 def test_histories_are_errors_of_notation() -> None:
     with pytest.raises(NotationError):
         Session(settings()).handle({"do": "open", "text": "Archie hand history 2"})
+
+
+def test_the_page_offers_every_player_that_needs_no_terminal_and_no_argument() -> None:
+    names = offered(["rule_based"], opponent, PRESETS["archie"])
+    assert names[0] == "rule_based"
+    assert {"champion", "uniform", "call_draw", "ppo"} <= set(names)
+    assert "human" not in names
+    assert not any(name.endswith(":") for name in names)
+    assert len(set(names)) == len(names)
+    with pytest.raises(ArchieError):
+        offered(["nosuch"], opponent, PRESETS["archie"])

@@ -59,7 +59,7 @@ def _table(options: argparse.Namespace, opponent: Opponent, importable: Callable
     with importable():
         settings = Settings(
             rules=rules,
-            players=_players(options.player, opponent, rules),
+            players=offered(options.player, opponent, rules),
             load=lambda name: opponent(name, rules),
             new_seed=lambda: secrets.randbits(62) if options.seed is None else options.seed,
             seconds=options.seconds,
@@ -74,10 +74,11 @@ def _table(options: argparse.Namespace, opponent: Opponent, importable: Callable
             serve(make_app(settings, port, token), door)
 
 
-def _players(asked: list[str], opponent: Opponent, rules: Rules) -> tuple[str, ...]:
+def offered(asked: list[str], opponent: Opponent, rules: Rules) -> tuple[str, ...]:
     """Names that the page offers: those asked for, which must load, then every one that needs no argument."""
     for name in asked:
         opponent(name, rules)
     strongest = opponent(None, rules).name
-    known = [name for name in registered_policies() if not name.endswith(":")]
+    # "human" would be asked at the terminal that runs the server, where nobody sits
+    known = [name for name in registered_policies() if not name.endswith(":") and name != "human"]
     return tuple(dict.fromkeys([*asked, strongest, *known]))
