@@ -451,3 +451,12 @@ def test_the_page_offers_every_player_that_needs_no_terminal_and_no_argument() -
     assert len(set(names)) == len(names)
     with pytest.raises(ArchieError):
         offered(["nosuch"], opponent, PRESETS["archie"])
+
+
+def test_export_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, page_file = tmp_path / "hands.txt", tmp_path / "hands.html"
+    source.write_text(notation.dump(finished(3)), encoding="utf-8")
+    assert main(["export", str(source), "-o", str(page_file), "--lang", "pt"]) == 0
+    text = page_file.read_text(encoding="utf-8")
+    assert text == page([finished(3)], language="pt", title="hands")
+    assert capsys.readouterr().out == f"wrote {page_file}\n"

@@ -12,6 +12,8 @@ from archie_env.errors import ArchieError
 from archie_env.files import atomic_write, is_special
 from archie_env.game import Game
 from archie_env.notation import dump, from_phhs, parse_all, to_json, to_phh, to_phhs
+from archie_env.table.export import page
+from archie_env.words import LANGUAGES, default_language
 
 PHH: Final = (".phh", ".phhs")
 
@@ -22,8 +24,10 @@ def add_command(commands: Any) -> None:
     export.add_argument("file", metavar="FILE", help="a hand history, a .phh or .phhs file, or - for standard input")
     export.add_argument(
         "-o", "--out", type=Path, required=True, metavar="OUT",
-        help="the file to write; its ending decides the form: .json (events), .phh (one hand), .phhs, or .txt (hand history)",
+        help="the file to write; its ending decides the form: .json (events), .phh (one hand), .phhs, .txt (hand history), "
+        "or .html (a page that replays the hands)",
     )  # fmt: skip
+    export.add_argument("--lang", choices=LANGUAGES, help="the language of a page (default: that of the locale, else English)")
     export.set_defaults(run=_export)
 
 
@@ -33,6 +37,7 @@ def _one(games: list[Game]) -> str:
     return to_phh(games[0])
 
 
+PAGE: Final = ".html"
 WRITERS: Final[dict[str, Callable[[list[Game]], str]]] = {
     ".json": to_json,
     ".phh": _one,
@@ -43,11 +48,16 @@ WRITERS: Final[dict[str, Callable[[list[Game]], str]]] = {
 
 def _export(options: argparse.Namespace) -> None:
     form = options.out.suffix.lower()
-    if form not in WRITERS:
-        raise ArchieError(f"{options.out}: expected a name that ends with {', '.join(WRITERS)}")
+    if form not in (*WRITERS, PAGE):
+        raise ArchieError(f"{options.out}: expected a name that ends with {', '.join((*WRITERS, PAGE))}")
     if options.out.exists() and not is_special(options.out):
         raise ArchieError(f"{options.out}: exists already: expected the name of a new file")
-    atomic_write(options.out, WRITERS[form](read_histories(options.file)))
+    games = read_histories(options.file)
+    if form == PAGE:
+        text = page(games, language=options.lang or default_language(), title=options.out.stem)
+    else:
+        text = WRITERS[form](games)
+    atomic_write(options.out, text)
     print(f"wrote {options.out}")
 
 
