@@ -21,7 +21,7 @@ from archie_env.table.export import page
 from archie_env.table.frames import reviewed
 from archie_env.table.session import MessageError, Session, Settings
 from archie_env.terminal.main import main, opponent
-from archie_env.terminal.table import offered
+from archie_env.terminal.table import offered, reviewer
 from archie_env.words import LANGUAGES, words
 
 
@@ -460,3 +460,13 @@ def test_export_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = page_file.read_text(encoding="utf-8")
     assert text == page([finished(3)], language="pt", title="hands")
     assert capsys.readouterr().out == f"wrote {page_file}\n"
+
+
+def test_the_reviewer_is_the_strongest_that_loads_and_its_reviews_are_drawn() -> None:
+    session = Session(settings(review=reviewer(lambda name, rules: UniformPolicy()), rules=PRESETS["mini"]))
+    reply = play_hand(session, session.handle({"do": "play", "opponent": "caller"}))
+    told = session.handle({"do": "review", "hand": 0})["review"]
+    net = reply["frames"][-1]["result"]["net"][0]
+    assert told["luck"] - told["given_up"] == pytest.approx(net)
+    assert all(action["text"] for decision in told["decisions"] for action in decision["actions"])
+    assert json.loads(json.dumps(told)) == told

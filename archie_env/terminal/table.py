@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import secrets
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from archie_env.errors import ArchieError
+from archie_env.game import Game
 from archie_env.policy import Policy, registered_policies
 from archie_env.rules import Rules, as_rules
 from archie_env.words import LANGUAGES, default_language
@@ -64,6 +66,7 @@ def _table(options: argparse.Namespace, opponent: Opponent, importable: Callable
             new_seed=lambda: secrets.randbits(62) if options.seed is None else options.seed,
             seconds=options.seconds,
             open_cards=options.open,
+            review=reviewer(opponent),
         )
         with listen(options.port) as door:
             port, token = door.getsockname()[1], secrets.token_urlsafe(24)
@@ -72,6 +75,19 @@ def _table(options: argparse.Namespace, opponent: Opponent, importable: Callable
             if not options.no_browser:  # some browsers of the terminal come back only when they are closed
                 threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
             serve(make_app(settings, port, token), door)
+
+
+def reviewer(opponent: Opponent) -> Callable[[Game, int], dict[str, Any]]:
+    """Judges hands by the strongest player that loads under their rules, one hand at a time."""
+    from archie_env.review import review_hand
+
+    turn, load = threading.Lock(), functools.cache(lambda rules: opponent(None, rules))
+
+    def review(game: Game, seat: int) -> dict[str, Any]:
+        with turn:
+            return review_hand(game, seat, load(game.rules)).to_dict()
+
+    return review
 
 
 def offered(asked: list[str], opponent: Opponent, rules: Rules) -> tuple[str, ...]:
