@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from archie_env.errors import ArchieError, OrderError
 from archie_env.game import Game
+from archie_env.notation import dump
 from archie_env.observation import width
 from archie_env.policy import Masks, Observations, Policy, Probabilities, StochasticPolicy
 from archie_env.review import ENOUGH, review_hand
 from archie_env.review.particles import DOUBT
 from archie_env.rules import Rules
+from archie_env.terminal.main import main as archie
+from archie_env.words import LANGUAGES
 from evaluation.calibration import main, samples
 
 
@@ -212,3 +216,40 @@ def test_the_calibration_command_prints_a_line_for_each_round(capsys: pytest.Cap
     assert out.startswith("rule_based, rules mini, 20 hands, seed 0, 200 particles; chips\n")
     assert "| betting round 1 |" in out
     assert "| all " in out
+
+
+def test_the_command_reviews_each_hand_and_seat_in_each_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, games = tmp_path / "hands.txt", []
+    for seed in (1, 2):
+        games.append(Game("mini", seed=seed))
+        while not games[-1].over:
+            games[-1].apply(games[-1].legal_actions()[-1 if games[-1].round else 1])
+    file.write_text("\n".join(map(dump, games)))
+    said = {}
+    for language in LANGUAGES:
+        assert archie(["review", str(file), "--reviewer", "uniform", "--lang", language]) == 0
+        said[language] = capsys.readouterr().out
+        assert said[language].count("player_0") == said[language].count("player_1") == 2
+        played = sum(event.action is not None for game in games for event in game.history)
+        assert sum(line.startswith("  * ") for line in said[language].splitlines()) == played
+    assert len(set(said.values())) == len(LANGUAGES)
+    assert archie(["review", str(file), "--reviewer", "uniform", "--lang", "en", "--hand", "2", "--seat", "1"]) == 0
+    assert capsys.readouterr().out == "Hand 2, player_1\n" + said["en"].rpartition("Hand 2, player_1\n")[2]
+    page = tmp_path / "hands.html"
+    assert archie(["export", str(file), "-o", str(page), "--review"]) == 0
+    assert page.read_text(encoding="utf-8").count('"given_up":') == 4
+    unfinished = tmp_path / "unfinished.txt"
+    unfinished.write_text(dump(Game("mini", seed=1)))
+    capsys.readouterr()
+    for arguments, words in (
+        ([str(file), "--hand", "3"], "hand 3: expected 1 to 2"),
+        ([str(unfinished)], "hand 1 is not over: expected finished hands"),
+        ([str(file), "--reviewer", "nosuch"], "nosuch"),
+        ([str(file), "--reviewer", "cfr_small"], "cfr_small"),
+    ):
+        assert archie(["review", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert words in error
+        assert error.count("\n") == 1
+    assert archie(["export", str(file), "-o", str(tmp_path / "a.json"), "--review"]) == 2
+    assert "expected a name that ends with .html" in capsys.readouterr().err

@@ -12,14 +12,23 @@ from archie_env.errors import ArchieError
 from archie_env.files import atomic_write, is_special
 from archie_env.game import Game
 from archie_env.notation import dump, from_phhs, parse_all, to_json, to_phh, to_phhs
+from archie_env.policy import Policy
+from archie_env.review import review_hand
+from archie_env.rules import Rules
 from archie_env.table.export import page
 from archie_env.words import LANGUAGES, default_language
 
 PHH: Final = (".phh", ".phhs")
 
 
-def add_command(commands: Any) -> None:
-    """Add the command to the parser of ``archie``."""
+def add_command(commands: Any, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]) -> None:
+    """Add the command to the parser of ``archie``.
+
+    Args:
+        commands: the subparsers.
+        opponent: finds a player by its name; the strongest, for None, reviews.
+        importable: a context in which modules of the present folder can be imported.
+    """
     export = commands.add_parser("export", help="write hand histories in another form")
     export.add_argument("file", metavar="FILE", help="a hand history, a .phh or .phhs file, or - for standard input")
     export.add_argument(
@@ -28,7 +37,8 @@ def add_command(commands: Any) -> None:
         "or .html (a page that replays the hands)",
     )  # fmt: skip
     export.add_argument("--lang", choices=LANGUAGES, help="the language of a page (default: that of the locale, else English)")
-    export.set_defaults(run=_export)
+    export.add_argument("--review", action="store_true", help="put a review of both seats into a page")
+    export.set_defaults(run=lambda options: _export(options, opponent, importable))
 
 
 def _one(games: list[Game]) -> str:
@@ -46,19 +56,32 @@ WRITERS: Final[dict[str, Callable[[list[Game]], str]]] = {
 }
 
 
-def _export(options: argparse.Namespace) -> None:
+def _export(
+    options: argparse.Namespace, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]
+) -> None:
     form = options.out.suffix.lower()
     if form not in (*WRITERS, PAGE):
         raise ArchieError(f"{options.out}: expected a name that ends with {', '.join((*WRITERS, PAGE))}")
+    if options.review and form != PAGE:
+        raise ArchieError(f"{options.out}: expected a name that ends with {PAGE}, as no other form holds reviews")
     if options.out.exists() and not is_special(options.out):
         raise ArchieError(f"{options.out}: exists already: expected the name of a new file")
     games = read_histories(options.file)
     if form == PAGE:
-        text = page(games, language=options.lang or default_language(), title=options.out.stem)
+        reviews = None
+        if options.review:
+            with importable():
+                reviews = [_reviews(game, opponent(None, game.rules)) for game in games]
+        text = page(games, reviews=reviews, language=options.lang or default_language(), title=options.out.stem)
     else:
         text = WRITERS[form](games)
     atomic_write(options.out, text)
     print(f"wrote {options.out}")
+
+
+def _reviews(game: Game, judge: Policy) -> list[dict[str, Any]]:
+    """The reviews of both seats; none of a hand that is not over."""
+    return [review_hand(game, seat, judge).to_dict() for seat in (0, 1)] if game.over else []
 
 
 def read_histories(file: str) -> list[Game]:

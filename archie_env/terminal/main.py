@@ -19,7 +19,7 @@ from archie_env.game import Game
 from archie_env.policy import Policy, known_names, load_policy, registered_policies
 from archie_env.rendering.wording import short
 from archie_env.rules import PRESETS, Rules
-from archie_env.terminal import export, table
+from archie_env.terminal import export, review, table
 from archie_env.terminal.console import Console
 from archie_env.terminal.explain import explain, preset_table
 from archie_env.terminal.export import read_histories
@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_language(replay)
     replay.set_defaults(run=_replay)
     table.add_command(commands, opponent, _folder_importable)
-    export.add_command(commands)
+    export.add_command(commands, opponent, _folder_importable)
+    review.add_command(commands, opponent, _folder_importable)
     return parser
 
 
