@@ -122,6 +122,17 @@ def _one_line(message: str) -> str:
     return f"{wrong[1]} {wrong[3]}: expected {wrong[2]}" if wrong else text
 
 
+def check_resume(resume: bool, option: str, place: Path | None) -> None:
+    """Raise `ArchieError` for ``--resume`` without the option that names the file or folder to continue from."""
+    if resume and place is None:
+        raise ArchieError(f"--resume: expected {option} beside it, to continue from")
+
+
+def interrupted(place: Path | None) -> str:
+    """Return the line printed at Ctrl-C by a command that keeps its results in a file or folder, if it was given one."""
+    return "interrupted" if place is None else f"interrupted; --resume continues from {place}"
+
+
 @contextlib.contextmanager
 def progress(total: int, unit: str, done: int = 0) -> Iterator[Callable[[int], object]]:
     """Show a bar with rate and time left on standard error if that is a terminal, and nothing otherwise.

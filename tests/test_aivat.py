@@ -465,7 +465,7 @@ def test_a_stopped_match_goes_on_to_the_result_of_an_undisturbed_one(
     with monkeypatch.context() as patched:
         patched.setattr(DealPairs, "play_out", stop)
         assert main([*SMALL, "--json", str(stopped)]) == 130
-        assert f"--resume goes on from {stopped}" in capsys.readouterr().err
+        assert f"interrupted; --resume continues from {stopped}" in capsys.readouterr().err
         assert main([*SMALL, "--json", str(stopped)]) == 2
         assert "holds an unfinished result: expected --resume" in capsys.readouterr().err
         assert main([*SMALL, "--json", str(stopped), "--resume", "--samples", "5"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
 import sys
@@ -71,6 +72,36 @@ def test_an_interrupt_prints_how_to_continue(capsys: pytest.CaptureFixture[str])
 
     assert run_command(Options, "evaluation.test", stop, ["a", "--json", "x"], lambda o: f"--resume reads {o.json}") == 130
     assert "--resume reads x" in capsys.readouterr().err
+
+
+KEEPING = [
+    ("aivat.command", "_play", ["call", "raise"], "--json"),
+    ("duplicate.command", "_play", ["call", "raise"], "--json"),
+    ("tournament.round_robin", "_run", ["call", "raise"], "--out"),
+    ("best_response.command", "measure", ["call"], "--out"),
+    ("benchmark.command", "measure", ["call"], "--out"),
+]
+
+
+@pytest.mark.parametrize(("module", "work", "agents", "option"), KEEPING)
+def test_commands_that_keep_results_say_alike_how_to_continue(
+    module: str, work: str, agents: list[str], option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(options: object) -> None:
+        raise KeyboardInterrupt
+
+    command = importlib.import_module(f"evaluation.{module}")
+    monkeypatch.setattr(command, work, stop)
+    assert command.main([*agents, option, "kept"]) == 130
+    assert capsys.readouterr().err.strip() == "interrupted; --resume continues from kept"
+
+
+@pytest.mark.parametrize(("module", "work", "agents", "option"), KEEPING[:-1])  # a benchmark has a folder by default
+def test_commands_refuse_to_resume_from_nothing(
+    module: str, work: str, agents: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert importlib.import_module(f"evaluation.{module}").main([*agents, "--resume"]) == 2
+    assert f"error: --resume: expected {option} " in capsys.readouterr().err
 
 
 def test_log_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -372,7 +372,7 @@ def test_an_interrupted_match_keeps_what_was_played_and_resumes(
     file = tmp_path / "match.json"
     arguments = ["guest", "call_draw", "--deals", "200", "--chunk", "20", "--json", str(file)]
     assert main(arguments) == 130
-    assert "interrupted; --resume continues from" in capsys.readouterr().err
+    assert f"interrupted; --resume continues from {file}" in capsys.readouterr().err
     begun = MatchResult.from_dict(json.loads(file.read_text()))
     assert 0 < begun.totals.deals < 200
     assert main([*arguments, "--resume"]) == 0

@@ -21,7 +21,7 @@ from evaluation.aivat.form import FinishedForm, Played, kept, restored
 from evaluation.aivat.match import SAMPLES, AdjustedMatch, check_arguments, play_adjusted
 from evaluation.aivat.value_function import DEALS as LEARN_DEALS
 from evaluation.aivat.value_function import learn
-from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, progress, run_command
+from evaluation.command import Agents, JsonFile, Resume, RulesName, Seed, check_resume, interrupted, progress, run_command
 from evaluation.duplicate.match import CHUNK, DEALS
 from evaluation.estimates import Estimate
 from evaluation.results import WRITE_EVERY, ResultFile, checked, manifest, reading, weights_hash
@@ -56,8 +56,7 @@ class Options:
 
     def check(self) -> None:
         """Raise `ArchieError` for options that make no match."""
-        if self.resume and self.json is None:
-            raise ArchieError("--resume: expected --json FILE beside it, the file to go on from")
+        check_resume(self.resume, "--json FILE", self.json)
         if len(self.agents) != 2:
             raise ArchieError(f"{len(self.agents)} players: expected 2")
         check_arguments(self.deals, self.seed, self.chunk, self.samples, self.seed_to_learn)
@@ -167,9 +166,5 @@ def _made(options: Options, players: Sequence[Policy], teachers: Sequence[Policy
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
-
-    def stopped(options: Options) -> str:
-        return f"interrupted; --resume goes on from {options.json}" if options.json else "interrupted"
-
-    return run_command(Options, "evaluation.aivat", _play, arguments, stopped)
+    """Run the command and return its exit status."""
+    return run_command(Options, "evaluation.aivat", _play, arguments, lambda options: interrupted(options.json))

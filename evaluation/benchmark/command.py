@@ -19,7 +19,7 @@ from tyro.conf import Positional, arg
 
 from evaluation.benchmark.measurement import benchmark
 from evaluation.benchmark.protocol import FULL, QUICK, Protocol
-from evaluation.command import Jobs, OutFolder, Resume, Seed, TimeLimit, run_command
+from evaluation.command import Jobs, OutFolder, Resume, Seed, TimeLimit, interrupted, run_command
 
 _AGENT = "An agent, in whose name {rules} stands for mini, midi and archie, or a trainer's TOML file as in configs/."
 
@@ -60,6 +60,4 @@ def measure(options: Options) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return run_command(
-        Options, "evaluation.benchmark", measure, arguments, lambda options: f"stopped; --resume continues in {options.folder}"
-    )
+    return run_command(Options, "evaluation.benchmark", measure, arguments, lambda options: interrupted(options.folder))

@@ -13,10 +13,9 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from archie_env.errors import ArchieError
 from evaluation.best_response.bound import best_response, format_bound
 from evaluation.best_response.exploiters import EXPLOITERS, Budget, Settings
-from evaluation.command import Agent, OutFolder, Resume, RulesName, Seed, TimeLimit, run_command
+from evaluation.command import Agent, OutFolder, Resume, RulesName, Seed, TimeLimit, check_resume, interrupted, run_command
 
 _DEFAULT = Settings()
 _EXPLOITERS = f"Opponents instead of all of them: {', '.join(EXPLOITERS)}, or any agent."
@@ -49,8 +48,7 @@ class Options:
 
 def measure(options: Options) -> None:
     """Measure the bound and print it."""
-    if options.resume and options.out is None:
-        raise ArchieError("--resume: expected --out with the folder to continue from")
+    check_resume(options.resume, "--out FOLDER", options.out)
     settings = Settings(
         Budget.parse(options.budget), options.deals, options.slow_deals, options.particles, options.seed,
         options.exploiters, options.chunk, options.time_limit, options.checkpoint,
@@ -60,5 +58,4 @@ def measure(options: Options) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    stopped = "stopped; attempts are kept if --out was given, continue with --resume"
-    return run_command(Options, "evaluation.best_response", measure, arguments, lambda options: stopped)
+    return run_command(Options, "evaluation.best_response", measure, arguments, lambda options: interrupted(options.out))

@@ -18,7 +18,19 @@ from agents import load
 from archie_env.errors import ArchieError
 from archie_env.files import locked
 from archie_env.policy import Policy
-from evaluation.command import Agents, JsonFile, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
+from evaluation.command import (
+    Agents,
+    JsonFile,
+    Resume,
+    RulesName,
+    SecretSeed,
+    Seed,
+    TimeLimit,
+    check_resume,
+    interrupted,
+    progress,
+    run_command,
+)
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult
 from evaluation.duplicate.report import format_match
@@ -72,8 +84,7 @@ class Options:
         """Raise `ArchieError` for options that contradict each other."""
         if len(self.agents) < 2:
             raise ArchieError(f"{len(self.agents)} players: expected at least 2")
-        if self.resume and self.json is None:
-            raise ArchieError("--resume: expected --json with the file to continue from")
+        check_resume(self.resume, "--json FILE", self.json)
         if self.until is not None and not self.single:
             raise ArchieError("--until: expected two agents and no --crosstable")
 
@@ -144,8 +155,4 @@ def _play_on(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-
-    def stopped(options: Options) -> str:
-        return f"interrupted; --resume continues from {options.json}" if options.json else "interrupted"
-
-    return run_command(Options, "evaluation.duplicate", _play, arguments, stopped)
+    return run_command(Options, "evaluation.duplicate", _play, arguments, lambda options: interrupted(options.json))

@@ -33,7 +33,20 @@ from archie_env.files import atomic_write, check_replaceable, locked, make_folde
 from archie_env.rules import as_rules
 from archie_env.terminal.shell import INTERRUPTED, terminable
 from archie_env.validation import positive, whole_number
-from evaluation.command import Agents, Jobs, OutFolder, Resume, RulesName, SecretSeed, Seed, TimeLimit, progress, run_command
+from evaluation.command import (
+    Agents,
+    Jobs,
+    OutFolder,
+    Resume,
+    RulesName,
+    SecretSeed,
+    Seed,
+    TimeLimit,
+    check_resume,
+    interrupted,
+    progress,
+    run_command,
+)
 from evaluation.duplicate.deals import read_secret, secret_hash
 from evaluation.duplicate.match import CHUNK, DEALS, MatchResult, check_chunk, play_match
 from evaluation.duplicate.umpire import Faults
@@ -352,8 +365,7 @@ class Options:
 
 
 def _run(options: Options) -> None:
-    if options.resume and options.out is None:
-        raise ArchieError("--resume: expected --out with the folder to continue from")
+    check_resume(options.resume, "--out FOLDER", options.out)
     secret = None if options.secret_seed is None else read_secret(options.secret_seed)
     conditions = Conditions(
         options.deals, options.seed, options.rules, options.chunk, options.time_limit, options.error, secret
@@ -372,8 +384,4 @@ def _run(options: Options) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-
-    def stopped(options: Options) -> str:
-        return "stopped; finished matches are kept if --out was given, continue with --resume"
-
-    return run_command(Options, "evaluation.tournament", _run, arguments, stopped)
+    return run_command(Options, "evaluation.tournament", _run, arguments, lambda options: interrupted(options.out))
