@@ -1,4 +1,4 @@
-"""A value function of whole hands, and how much luck one hand had by it: what it expected, less what came.
+"""A value function of whole hands, and a hand's luck by it: the value expected of a decision, less the value that came.
 
 Values are chips that position 0 wins.  They are looked up by *cell*: who deals, the phase, where in the round's betting the
 hand stands, who would win a showdown now, and the kind of either hand.  ``shares (cells,)`` holds the part of the stake that
@@ -107,7 +107,7 @@ def look_up(games, books, layouts, places, cells, stakes):
 
 @kernel
 def expected_deals(games, books, layouts, shares, future, scratch, keys, samples, expected):
-    """Write the mean value over so many fresh deals for each hand, from its own stream ``keys (hands,)``."""
+    """Write each hand's mean value over ``samples`` fresh deals, drawn from its stream in ``keys (hands,)``, which advances."""
     book, game = books[0], scratch[0]
     buffers, n = new_buffers(), book["hand_size"]
     for i in range(len(games)):
@@ -127,7 +127,7 @@ def expected_deals(games, books, layouts, shares, future, scratch, keys, samples
 
 @inner
 def choose_discard(chances, total, count, bits):
-    """Discard bits drawn with the chances of a row, only those of ``count`` cards unless it is negative."""
+    """Draw a discard, as bits, by the probabilities of a row; only discards of ``count`` cards, unless that is negative."""
     rest, chosen = float(bits >> _11) * _UNIT * total, 0
     for m in range(len(chances) - DISCARD):
         p = np.float64(chances[DISCARD + m])
@@ -141,10 +141,10 @@ def choose_discard(chances, total, count, bits):
 
 @kernel
 def imagine_discards(games, books, places, chances, actions, keys, imagined):
-    """Write into ``imagined (hands, samples)`` what the player to act might have thrown in each listed hand.
+    """Sample discards of the player to act in each listed hand into ``imagined (hands, samples)``.
 
-    ``chances`` ``(k, a)`` are its probabilities; without columns they are unknown and it throws what it does throw.  A count
-    that the other sees before it discards (the big blind's, in sequential draws) stays what it was.
+    ``chances (k, a)`` are its probabilities; without columns they are unknown, and every sample is the discard made.  In
+    sequential draws the dealer sees the big blind's count before it discards, so that count is kept.
     """
     book = books[0]
     for k in range(len(places)):
@@ -165,7 +165,7 @@ def imagine_discards(games, books, places, chances, actions, keys, imagined):
 
 @inner
 def unseen_cards(game, book, pool):
-    """Write the cards that neither player has held into ``pool``, each as a set; returns how many."""
+    """Write the cards that neither player has held into ``pool``, each as a set; return their number."""
     held = NONE
     for position in range(2):
         for r in range((game["phase"] >> 1) + 1):
@@ -181,7 +181,7 @@ def unseen_cards(game, book, pool):
 
 @kernel
 def expected_draws(games, books, layouts, shares, future, scratch, places, imagined, keys, expected):
-    """Write the mean value, once cards are dealt, over imagined discards and fresh replacements of each listed hand.
+    """Write each listed hand's mean value after the draw, over imagined discards and fresh replacements.
 
     The dealer is about to discard.  ``imagined (2, hands, samples)``: discard bits by position.
     """
@@ -213,7 +213,7 @@ def expected_draws(games, books, layouts, shares, future, scratch, places, imagi
 
 @kernel
 def betting_luck(games, books, layouts, shares, future, scratch, places, chances, actions, luck):
-    """Write what was expected of betting in each listed hand, by ``chances`` ``(k, a)``, less the worth of the action taken."""
+    """Write each listed hand's mean value over bets, by ``chances (k, a)``, less the value of the action taken."""
     buffers = new_buffers()
     for k in range(len(places)):
         total, expected, came = 0.0, 0.0, 0.0
