@@ -28,7 +28,7 @@ from evaluation.duplicate.umpire import Umpire, closing
 DEALS: Final = 40_000
 """Default number of deal pairs to learn from."""
 _HANDS: Final = 40.0
-"""As many hands count for a coarser cell's mean as for that of a finer one."""
+"""Hands of a cell at which half of its difference from the coarser cells is kept."""
 _AXES: Final = ("seat", "phase", "node", "standing", "dealer", "blind")
 _LEVELS: Final = (
     "phase standing",
