@@ -242,6 +242,7 @@ def soak(name: str, folder: Path, seed: int, seconds: float, kills: int) -> Tall
 
 def main() -> int:
     """Run the command line; returns 1 after a fault."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would all commands
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=3600.0, help="to spend on kills, in all; undisturbed runs come on top")
     parser.add_argument("--kills", type=int, default=1_000_000, help="enough of them for each command")
