@@ -1,0 +1,1 @@
+"""Hands of a finished match, dealt and played again."""
