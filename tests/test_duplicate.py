@@ -327,7 +327,7 @@ def test_what_is_no_file_of_results_is_not_resumed(content: str, tmp_path: Path,
     assert main(["call", "call", "--deals", "5", "--json", str(file), "--resume"]) == 2
     assert "match.json" in capsys.readouterr().err
     assert main(["call", "call", "--resume"]) == 2
-    assert "expected --json with the file" in capsys.readouterr().err
+    assert "--resume: expected --json FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("names", [("uniform", "call_draw"), ("rule_based", "call_draw")])
