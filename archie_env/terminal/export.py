@@ -12,16 +12,14 @@ from archie_env.errors import ArchieError
 from archie_env.files import atomic_write, is_special
 from archie_env.game import Game
 from archie_env.notation import dump, from_phhs, parse_all, to_json, to_phh, to_phhs
-from archie_env.policy import Policy
-from archie_env.review import review_hand
-from archie_env.rules import Rules
 from archie_env.table.export import page
+from archie_env.terminal.table import Opponent, reviewer
 from archie_env.words import LANGUAGES, default_language
 
 PHH: Final = (".phh", ".phhs")
 
 
-def add_command(commands: Any, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]) -> None:
+def add_command(commands: Any, opponent: Opponent, importable: Callable[[], Any]) -> None:
     """Add the command to the parser of ``archie``.
 
     Args:
@@ -56,9 +54,7 @@ WRITERS: Final[dict[str, Callable[[list[Game]], str]]] = {
 }
 
 
-def _export(
-    options: argparse.Namespace, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]
-) -> None:
+def _export(options: argparse.Namespace, opponent: Opponent, importable: Callable[[], Any]) -> None:
     form = options.out.suffix.lower()
     if form not in (*WRITERS, PAGE):
         raise ArchieError(f"{options.out}: expected a name that ends with {', '.join((*WRITERS, PAGE))}")
@@ -70,18 +66,14 @@ def _export(
     if form == PAGE:
         reviews = None
         if options.review:
-            with importable():
-                reviews = [_reviews(game, opponent(None, game.rules)) for game in games]
+            judge = reviewer(opponent)
+            with importable():  # none of a hand that is not over
+                reviews = [[judge(game, seat) for seat in (0, 1) if game.over] for game in games]
         text = page(games, reviews=reviews, language=options.lang or default_language(), title=options.out.stem)
     else:
         text = WRITERS[form](games)
     atomic_write(options.out, text)
     print(f"wrote {options.out}")
-
-
-def _reviews(game: Game, judge: Policy) -> list[dict[str, Any]]:
-    """The reviews of both seats; none of a hand that is not over."""
-    return [review_hand(game, seat, judge).to_dict() for seat in (0, 1)] if game.over else []
 
 
 def read_histories(file: str) -> list[Game]:

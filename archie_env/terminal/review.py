@@ -9,15 +9,13 @@ from typing import Any
 from archie_env.errors import ArchieError
 from archie_env.events import SEATS
 from archie_env.game import Game
-from archie_env.policy import Policy
-from archie_env.review import review_hand
-from archie_env.rules import Rules
 from archie_env.table.frames import reviewed
 from archie_env.terminal.export import read_histories
+from archie_env.terminal.table import Opponent, reviewer
 from archie_env.words import LANGUAGES, Words, default_language, words
 
 
-def add_command(commands: Any, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]) -> None:
+def add_command(commands: Any, opponent: Opponent, importable: Callable[[], Any]) -> None:
     """Add the command to the parser of ``archie``.
 
     Args:
@@ -34,23 +32,20 @@ def add_command(commands: Any, opponent: Callable[[str | None, Rules], Policy], 
     review.set_defaults(run=lambda options: _review(options, opponent, importable))
 
 
-def _review(
-    options: argparse.Namespace, opponent: Callable[[str | None, Rules], Policy], importable: Callable[[], Any]
-) -> None:
+def _review(options: argparse.Namespace, opponent: Opponent, importable: Callable[[], Any]) -> None:
     games = list(enumerate(read_histories(options.file), 1))
     if options.hand is not None:
         if not 1 <= options.hand <= len(games):
             raise ArchieError(f"hand {options.hand}: expected 1 to {len(games)}")
         games = games[options.hand - 1 : options.hand]
-    spoken = words(options.lang or default_language())
+    spoken, judge = words(options.lang or default_language()), reviewer(opponent, options.reviewer)
     with importable():
         for number, game in games:
             if not game.over:
                 raise ArchieError(f"{options.file}: hand {number} is not over: expected finished hands")
-            judge = opponent(options.reviewer, game.rules)
             for seat in (0, 1) if options.seat is None else (options.seat,):
-                print(f"{spoken.say('terminal.hand', n=number)}, {SEATS[seat]}")
-                print("\n".join(review_lines(game, review_hand(game, seat, judge).to_dict(), spoken)), end="\n\n", flush=True)
+                lines = review_lines(game, judge(game, seat), spoken)
+                print(f"{spoken.say('terminal.hand', n=number)}, {SEATS[seat]}", *lines, sep="\n", end="\n\n", flush=True)
 
 
 def review_lines(game: Game, review: dict[str, Any], spoken: Words) -> Iterator[str]:

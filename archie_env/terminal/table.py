@@ -77,11 +77,11 @@ def _table(options: argparse.Namespace, opponent: Opponent, importable: Callable
             serve(make_app(settings, port, token), door)
 
 
-def reviewer(opponent: Opponent) -> Callable[[Game, int], dict[str, Any]]:
-    """Judges hands by the strongest player that loads under their rules, one hand at a time."""
+def reviewer(opponent: Opponent, name: str | None = None) -> Callable[[Game, int], dict[str, Any]]:
+    """Judges hands by a player, for None by the strongest that loads under their rules, one hand at a time."""
     from archie_env.review import review_hand
 
-    turn, load = threading.Lock(), functools.cache(lambda rules: opponent(None, rules))
+    turn, load = threading.Lock(), functools.cache(lambda rules: opponent(name, rules))
 
     def review(game: Game, seat: int) -> dict[str, Any]:
         with turn:
