@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from agents.hand_features import KEEPS, LONGEST_SUIT, HandReader
 from agents.ppo import PPOPolicy
 from archie_env._core.state import DISCARD
+from archie_env._core.tables import CHOOSE, multiset_number
 from archie_env.errors import ArchieError
 from archie_env.observation import field, width
 from archie_env.rules import Rules
@@ -94,12 +95,12 @@ def _hand_tables(rules: Rules) -> dict[str, NDArray[Any]]:
     index = np.zeros((width(rules), 2), np.float32)
     block = index[slots.start : slots.start + slots.size].reshape(size, ranks + suits, 2)
     for k in range(size):
-        block[k, :ranks, 0] = [comb(rank + k, k + 1) for rank in range(ranks)]
+        block[k, :ranks, 0] = CHOOSE[k, :ranks]
         block[k, ranks:, 1] = [suit * suits**k for suit in range(suits)]
     hands = comb(ranks + size - 1, size)
     rows = np.zeros((2 * hands, width(rules)), np.int8)
     for held in combinations_with_replacement(range(ranks), size):
-        number = sum(comb(rank + k, k + 1) for k, rank in enumerate(held))
+        number = multiset_number(held)
         mixed = [held[:k].count(rank) for k, rank in enumerate(held)]
         if max(mixed) >= suits:
             continue  # more cards of a rank than suits: no hand

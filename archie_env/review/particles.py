@@ -17,7 +17,7 @@ from archie_env._core import table
 from archie_env._core.state import DECK, DISCARD, MAX_HAND
 from archie_env.batch import Hands
 from archie_env.errors import ArchieError, described
-from archie_env.policy import Masks, Observations, Policy, name_of
+from archie_env.policy import Masks, Observations, Policy, name_of, sample
 from archie_env.rules import Rules
 
 Floats = NDArray[np.float64]
@@ -42,14 +42,6 @@ def checked_probabilities(reviewer: Policy, rows: Observations, masks: Masks) ->
     if not (p.min(initial=0) >= 0 and (np.abs((p * masks).sum(axis=1) - 1) < 1e-3).all()):
         raise ArchieError(f"{where}: expected probabilities of legal actions, which sum to 1")
     return p
-
-
-def sampled(p: NDArray[np.floating[Any]], rng: np.random.Generator) -> NDArray[np.int64]:
-    """``(n, a) -> (n,)``: one action for each row of weights, none of which need sum to 1; never one of weight 0."""
-    total = p.cumsum(axis=1)
-    below = total <= (rng.random(len(p)) * total[:, -1])[:, None]
-    actions: NDArray[np.int64] = np.minimum(below.sum(axis=1), p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1))
-    return actions
 
 
 class Particles(Hands):
@@ -145,13 +137,13 @@ class Particles(Hands):
         places, rows, masks = self.waiting(1 - self.seat)
         p = self._believed(reviewer, rows, masks)
         p[:, THROWN[: p.shape[1]] != count] = 0
-        self.play(places, sampled(p, self.rng))
+        self.play(places, sample(p, self.rng))
         self._weigh(p.sum(axis=1, dtype=np.float64))
 
     def other_commits(self, reviewer: Policy) -> None:
         """The other seat throws cards, and nobody knows how many yet."""
         places, rows, masks = self.waiting(1 - self.seat)
-        self.play(places, sampled(self._believed(reviewer, rows, masks), self.rng))
+        self.play(places, sample(self._believed(reviewer, rows, masks), self.rng))
 
     def own_acts(self, action: int) -> None:
         """The seat itself acts."""

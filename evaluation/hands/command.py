@@ -30,7 +30,6 @@ from evaluation.estimates import PairTotals
 from evaluation.results import Form, check_manifest, checked, manifest, read_json, reading, weights_hash
 
 _LOG: Final = logging.getLogger(__name__)
-_CONDITIONS: Final = ("deals", "until", "seed", "chunk", "time_limit", "probabilities", "table", "secret_seed_sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +92,7 @@ def hands_of(options: Options) -> list[Game]:
     for name, weight in zip(made.agents, weights, strict=True):
         if ":" in name and weight is None:
             raise ArchieError(f"player {name!r}: no file of it is known, so its hands may not come out again")
-    conditions = {name: had[name] for name in _CONDITIONS if name in had}
-    check_manifest(options.match, had, manifest(made.agents, rules, weights=weights, **conditions))
+    check_manifest(options.match, had, had | manifest(made.agents, rules, weights=weights))
     first = options.deal // made.chunk * made.chunk
     pairs = DealPairs(first, min(made.chunk, made.deals - first), made.seed, secret)
     umpires = [Umpire(player, rules, probabilities=made.probabilities) for player in players]
